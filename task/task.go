@@ -1,0 +1,136 @@
+// Package task says what a learning problem is: clients, each with samples
+// (features and true costs) in three splits, a feasible set, and the metric in
+// which decisions are judged.
+//
+// A task does not know how it is trained. It never imports a network or a
+// federation.
+package task
+
+import (
+	"fmt"
+	"math"
+
+	"fedrspo/oracle"
+)
+
+// Features are the model inputs of a split, already standardised the way the
+// task prescribes. They are safe for concurrent reads.
+type Features interface {
+	// Len is the number of samples.
+	Len() int
+	// Dim is the number of features of a sample.
+	Dim() int
+	// Copy writes the features of sample i, Dim numbers, to dst.
+	Copy(dst []float64, i int)
+}
+
+// Matrix is Features held as a row-major [Len, Cols] slice.
+type Matrix struct {
+	Cols int
+	Data []float64
+}
+
+// Len returns the number of rows.
+func (m Matrix) Len() int {
+	if m.Cols == 0 {
+		return 0
+	}
+	return len(m.Data) / m.Cols
+}
+
+// Dim returns the number of columns.
+func (m Matrix) Dim() int { return m.Cols }
+
+// Copy writes row i to dst.
+func (m Matrix) Copy(dst []float64, i int) { copy(dst, m.Row(i)) }
+
+// Row returns row i without copying it.
+func (m Matrix) Row(i int) []float64 { return m.Data[i*m.Cols : (i+1)*m.Cols] }
+
+// Split is a set of samples: features X and true costs C, row by row.
+type Split struct {
+	X Features
+	// C is [Len, d] row-major, in the units of the objective; minimised.
+	C Matrix
+}
+
+// Len returns the number of samples.
+func (s Split) Len() int { return s.C.Len() }
+
+// Client is one silo: its own data and its own feasible set.
+type Client struct {
+	// ID identifies the client in a federation and in random streams. IDs are
+	// unique and ascending in Task.Clients.
+	ID int
+	// Name is for people.
+	Name string
+	// Polytope is the client's feasible set S_j.
+	Polytope oracle.Polytope
+	// Train fits the model, Val feeds the freeze statistic and model choice,
+	// Test is only ever used to report.
+	Train, Val, Test Split
+}
+
+// Task is a learning problem.
+type Task struct {
+	// Name is the task's name on the command line.
+	Name string
+	// In and Out are the lengths of a feature vector and of a cost vector.
+	In, Out int
+	// Clients in ascending ID.
+	Clients []*Client
+}
+
+// Validate checks the task's shapes, that IDs ascend, and that all features
+// and costs are finite. Its error names the client, the split, the row and the
+// column.
+func (t *Task) Validate() error {
+	if len(t.Clients) == 0 {
+		return fmt.Errorf("task %s: no clients", t.Name)
+	}
+	row := make([]float64, t.In)
+	for k, c := range t.Clients {
+		where := func(split string) string { return fmt.Sprintf("task %s: client %d: %s", t.Name, c.ID, split) }
+		if k > 0 && c.ID <= t.Clients[k-1].ID {
+			return fmt.Errorf("task %s: client IDs must ascend, got %d after %d", t.Name, c.ID, t.Clients[k-1].ID)
+		}
+		if c.Polytope == nil {
+			return fmt.Errorf("task %s: client %d has no feasible set", t.Name, c.ID)
+		}
+		if c.Polytope.Dim() != t.Out {
+			return fmt.Errorf("task %s: client %d: feasible set of dimension %d, want %d", t.Name, c.ID, c.Polytope.Dim(), t.Out)
+		}
+		for _, s := range []struct {
+			name  string
+			split Split
+		}{{"train", c.Train}, {"validation", c.Val}, {"test", c.Test}} {
+			n := s.split.Len()
+			if n == 0 {
+				continue
+			}
+			if s.split.X == nil || s.split.X.Len() != n {
+				return fmt.Errorf("%s: features and costs differ in the number of samples", where(s.name))
+			}
+			if s.split.X.Dim() != t.In {
+				return fmt.Errorf("%s: %d features a sample, want %d", where(s.name), s.split.X.Dim(), t.In)
+			}
+			if s.split.C.Cols != t.Out || len(s.split.C.Data) != n*t.Out {
+				return fmt.Errorf("%s: %d costs a sample, want %d", where(s.name), s.split.C.Cols, t.Out)
+			}
+			for i := range n {
+				s.split.X.Copy(row, i)
+				for j, x := range row {
+					if math.IsNaN(x) || math.IsInf(x, 0) {
+						return fmt.Errorf("%s row %d: feature %d is %v, want a finite number", where(s.name), i, j, x)
+					}
+				}
+				for j, x := range s.split.C.Row(i) {
+					if math.IsNaN(x) || math.IsInf(x, 0) {
+						return fmt.Errorf("%s row %d: cost %d is %v, want a finite number", where(s.name), i, j, x)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
