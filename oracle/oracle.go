@@ -78,6 +78,8 @@ var (
 	ErrUnbounded = errors.New("the objective is unbounded below")
 	// ErrNoProjection: JVP was called before a successful Project.
 	ErrNoProjection = errors.New("no projection to differentiate: call Project first")
+	// ErrNoProjector: the polytope has no projection solver.
+	ErrNoProjector = errors.New("the polytope has no projection solver")
 	// ErrNotSolved: a solver stopped short of its accuracy where an exact
 	// answer was required.
 	ErrNotSolved = errors.New("the solver did not reach its accuracy")
@@ -115,7 +117,8 @@ type Polytope interface {
 	Violation(w []float64) float64
 	// NewLinear returns a linear minimiser over S for one goroutine.
 	NewLinear() Linear
-	// NewProjector returns a projection solver onto S for one goroutine.
+	// NewProjector returns a projection solver onto S for one goroutine, or nil
+	// where the package has none.
 	NewProjector() Projector
 }
 
@@ -157,12 +160,20 @@ func CheckVector(name string, v []float64, d int) error {
 	if len(v) != d {
 		return fmt.Errorf("%s has length %d, want %d: %w", name, len(v), d, ErrDimension)
 	}
-	// x-x is 0 for finite x and NaN otherwise; the sum is a branch-free test.
-	s := 0.0
-	for _, x := range v {
-		s += x - x
+	// x-x is 0 for finite x and NaN otherwise; the sum is a branch-free test,
+	// in four chains to hide the latency of additions.
+	var s0, s1, s2, s3 float64
+	w := v
+	for ; len(w) >= 4; w = w[4:] {
+		s0 += w[0] - w[0]
+		s1 += w[1] - w[1]
+		s2 += w[2] - w[2]
+		s3 += w[3] - w[3]
 	}
-	if s == 0 {
+	for _, x := range w {
+		s0 += x - x
+	}
+	if s0+s1+s2+s3 == 0 {
 		return nil
 	}
 	for i, x := range v {

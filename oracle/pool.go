@@ -8,12 +8,43 @@ import (
 )
 
 // Solver is what one goroutine of a Pool owns: a linear minimiser and a
-// projection solver over the same polytope, and Scratch, three vectors of
-// length Dim for the job's own use.
+// projection solver over the same polytope (nil where it has none), and
+// Scratch, three vectors of length Dim for the job's own use.
 type Solver struct {
 	Linear    Linear
 	Projector Projector
 	Scratch   [3][]float64
+}
+
+// Minimize solves the linear problem and returns its optimal value. A solve
+// that is not Optimal is an error (ErrNotSolved).
+func (s *Solver) Minimize(dst, theta []float64) (float64, error) {
+	info, err := s.Linear.Solve(dst, theta)
+	if err == nil {
+		err = info.Err()
+	}
+	if err != nil {
+		return 0, err
+	}
+	z := 0.0
+	for k, w := range dst {
+		z += theta[k] * w
+	}
+	return z, nil
+}
+
+// Regularize solves the regularised problem. A solve that is not Optimal is an
+// error (ErrNotSolved), and so is a polytope without a Projector
+// (ErrNoProjector).
+func (s *Solver) Regularize(dst, theta []float64, lambda float64, warm *Warm) error {
+	if s.Projector == nil {
+		return ErrNoProjector
+	}
+	info, err := s.Projector.Project(dst, theta, lambda, warm)
+	if err != nil {
+		return err
+	}
+	return info.Err()
 }
 
 // NewSolver returns a Solver over p.
@@ -60,6 +91,9 @@ func (p *Pool) Polytope() Polytope { return p.polytope }
 
 // Workers returns the number of goroutines the pool uses.
 func (p *Pool) Workers() int { return len(p.solvers) }
+
+// Solver returns the pool's first solver, for single solves between runs.
+func (p *Pool) Solver() *Solver { return p.solvers[0] }
 
 // poolChunk is how many rows a goroutine takes at a time: enough to make the
 // shared counter cheap beside a solve of a few hundred nanoseconds.
@@ -124,21 +158,15 @@ type solveRows struct {
 
 func (j *solveRows) Row(s *Solver, i int) error {
 	dst, theta := j.dst[i*j.d:(i+1)*j.d], j.theta[i*j.d:(i+1)*j.d]
-	var info Info
-	var err error
-	if j.project {
-		var warm *Warm
-		if j.warm != nil {
-			warm = &j.warm[i]
-		}
-		info, err = s.Projector.Project(dst, theta, j.lambda, warm)
-	} else {
-		info, err = s.Linear.Solve(dst, theta)
-	}
-	if err != nil {
+	if !j.project {
+		_, err := s.Minimize(dst, theta)
 		return err
 	}
-	return info.Err()
+	var warm *Warm
+	if j.warm != nil {
+		warm = &j.warm[i]
+	}
+	return s.Regularize(dst, theta, j.lambda, warm)
 }
 
 // SolveAll solves the linear problem for every row of theta [n, Dim] into the

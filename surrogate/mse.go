@@ -11,6 +11,9 @@ type MSE struct{}
 // Name returns "mse".
 func (MSE) Name() string { return "mse" }
 
+// Regularized returns false.
+func (MSE) Regularized() bool { return false }
+
 // Prepare does nothing: MSE calls no oracle.
 func (MSE) Prepare(*Targets, *oracle.Pool, float64) error { return nil }
 

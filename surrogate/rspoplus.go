@@ -17,6 +17,9 @@ type RSPOPlus struct{}
 // Name returns "rspo+".
 func (RSPOPlus) Name() string { return "rspo+" }
 
+// Regularized returns true.
+func (RSPOPlus) Regularized() bool { return true }
+
 // Prepare projects the true costs at λ.
 func (RSPOPlus) Prepare(t *Targets, pool *oracle.Pool, lambda float64) error {
 	return t.ProjectCosts(pool, lambda)
@@ -26,11 +29,7 @@ func (RSPOPlus) Prepare(t *Targets, pool *oracle.Pool, lambda float64) error {
 func (RSPOPlus) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
 	a, p := s.Scratch[0], s.Scratch[1]
 	reflect(a, chat, b.Targets.Cost(b.Rows[i]))
-	info, err := s.Projector.Project(p, a, b.Lambda, nil)
-	if err != nil {
-		return 0, err
-	}
-	if err := info.Err(); err != nil {
+	if err := s.Regularize(p, a, b.Lambda, nil); err != nil {
 		return 0, err
 	}
 	q := b.Targets.Projected(b.Rows[i])

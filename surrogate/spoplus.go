@@ -14,6 +14,9 @@ type SPOPlus struct{}
 // Name returns "spo+".
 func (SPOPlus) Name() string { return "spo+" }
 
+// Regularized returns false.
+func (SPOPlus) Regularized() bool { return false }
+
 // Prepare solves the LP at the true costs.
 func (SPOPlus) Prepare(t *Targets, pool *oracle.Pool, _ float64) error { return t.SolveOptima(pool) }
 
@@ -21,11 +24,7 @@ func (SPOPlus) Prepare(t *Targets, pool *oracle.Pool, _ float64) error { return 
 func (SPOPlus) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
 	a, w := s.Scratch[0], s.Scratch[1]
 	reflect(a, chat, b.Targets.Cost(b.Rows[i]))
-	info, err := s.Linear.Solve(w, a)
-	if err != nil {
-		return 0, err
-	}
-	if err := info.Err(); err != nil {
+	if _, err := s.Minimize(w, a); err != nil {
 		return 0, err
 	}
 	opt := b.Targets.Optimum(b.Rows[i])

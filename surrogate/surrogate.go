@@ -26,6 +26,8 @@ import (
 type Loss interface {
 	// Name is the loss's name on the command line.
 	Name() string
+	// Regularized says whether the loss depends on Batch.Lambda.
+	Regularized() bool
 	// Prepare has t hold the oracle answers at the true costs that Row needs.
 	Prepare(t *Targets, pool *oracle.Pool, lambda float64) error
 	// Row returns the loss of batch row i at prediction chat [d] and writes its

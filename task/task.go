@@ -9,6 +9,7 @@ package task
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"fedrspo/oracle"
 )
@@ -133,4 +134,47 @@ func (t *Task) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Pool returns the samples of all splits in order, as one split. It copies the
+// costs and refers to the features.
+func Pool(splits ...Split) Split {
+	var out Split
+	var x pooled
+	for _, s := range splits {
+		if s.Len() == 0 {
+			continue
+		}
+		out.C.Cols = s.C.Cols
+		out.C.Data = append(out.C.Data, s.C.Data...)
+		x.parts = append(x.parts, s.X)
+		x.ends = append(x.ends, x.Len()+s.Len())
+	}
+	if len(x.parts) > 0 {
+		out.X = x
+	}
+	return out
+}
+
+// pooled is Features of several splits; part k ends before sample ends[k].
+type pooled struct {
+	parts []Features
+	ends  []int
+}
+
+func (p pooled) Len() int {
+	if len(p.ends) == 0 {
+		return 0
+	}
+	return p.ends[len(p.ends)-1]
+}
+
+func (p pooled) Dim() int { return p.parts[0].Dim() }
+
+func (p pooled) Copy(dst []float64, i int) {
+	k := sort.SearchInts(p.ends, i+1)
+	if k > 0 {
+		i -= p.ends[k-1]
+	}
+	p.parts[k].Copy(dst, i)
 }

@@ -1,0 +1,154 @@
+// Package run defines what a training run leaves behind: the result, the
+// metrics of every round, and the folder they are written to.
+package run
+
+import "math"
+
+// Regret is how much worse decisions are than the best possible ones.
+type Regret struct {
+	// Relative is mean regret over mean |z*|, as a fraction.
+	Relative float64 `json:"relative_regret"`
+	// Absolute is mean regret in units of the objective.
+	Absolute float64 `json:"absolute_regret"`
+}
+
+// ClientResult is one client's share of a stage's result, over its test
+// samples.
+type ClientResult struct {
+	Client int `json:"client"`
+	Regret
+	// Lambda is the last λ the client was trained at; 0 for losses without λ.
+	Lambda float64 `json:"lambda,omitempty"`
+	// FrozenAfter is the round (from 0) after which the client's schedule
+	// froze; nil when it did not, or where there is no freeze rule.
+	FrozenAfter *int `json:"frozen_after_round,omitempty"`
+}
+
+// StageResult is the result of one stage for one seed. Its regret is the
+// unweighted mean over clients (paper, section 7).
+type StageResult struct {
+	Regret
+	Clients []ClientResult `json:"clients,omitempty"`
+}
+
+// NewStageResult averages over clients.
+func NewStageResult(clients []ClientResult) *StageResult {
+	s := &StageResult{Clients: clients}
+	for _, c := range clients {
+		s.Relative += c.Relative
+		s.Absolute += c.Absolute
+	}
+	s.Relative /= float64(len(clients))
+	s.Absolute /= float64(len(clients))
+	return s
+}
+
+// SeedResult is the result of one seed. A stage that does not belong to the
+// regime, or was not reached, is nil.
+type SeedResult struct {
+	Seed     int64        `json:"seed"`
+	Fed      *StageResult `json:"fed"`
+	Personal *StageResult `json:"personal"`
+	// Steps counts gradient steps over all clients and rounds.
+	Steps int `json:"steps,omitempty"`
+}
+
+// MeanResult is the mean over seeds of each stage.
+type MeanResult struct {
+	Fed      *Regret `json:"fed"`
+	Personal *Regret `json:"personal"`
+}
+
+// Result is the result of one loss over one or more seeds.
+type Result struct {
+	Task string `json:"task"`
+	Loss string `json:"loss"`
+	// Complete is false when the run was interrupted: seeds or stages are
+	// missing.
+	Complete bool         `json:"complete"`
+	Seeds    []SeedResult `json:"seeds"`
+	Mean     MeanResult   `json:"mean"`
+	// Steps counts the gradient steps of all seeds.
+	Steps int `json:"steps"`
+}
+
+// Summarize fills Mean and Steps from Seeds.
+func (r *Result) Summarize() {
+	r.Steps = 0
+	for _, s := range r.Seeds {
+		r.Steps += s.Steps
+	}
+	r.Mean.Fed = meanRegret(r.Stages(false))
+	r.Mean.Personal = meanRegret(r.Stages(true))
+}
+
+// Stages returns the finished federated (or centralised) stages, or the
+// personal ones, in the order of Seeds.
+func (r *Result) Stages(personal bool) []*StageResult {
+	var out []*StageResult
+	for _, s := range r.Seeds {
+		stage := s.Fed
+		if personal {
+			stage = s.Personal
+		}
+		if stage != nil {
+			out = append(out, stage)
+		}
+	}
+	return out
+}
+
+func meanRegret(stages []*StageResult) *Regret {
+	if len(stages) == 0 {
+		return nil
+	}
+	var m Regret
+	for _, s := range stages {
+		m.Relative += s.Relative
+		m.Absolute += s.Absolute
+	}
+	m.Relative /= float64(len(stages))
+	m.Absolute /= float64(len(stages))
+	return &m
+}
+
+// MeanStd returns the mean and the sample standard deviation (n-1) of v; the
+// deviation of a single number is 0.
+func MeanStd(v []float64) (mean, std float64) {
+	if len(v) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	for _, x := range v {
+		mean += x
+	}
+	mean /= float64(len(v))
+	if len(v) == 1 {
+		return mean, 0
+	}
+	for _, x := range v {
+		std += (x - mean) * (x - mean)
+	}
+	return mean, math.Sqrt(std / float64(len(v)-1))
+}
+
+// Metric is one line of metrics.jsonl: a round of the federated stage (Client
+// is nil), or a round of one client. It holds no clock values, so that the
+// file is the same for the same seed.
+type Metric struct {
+	Loss  string `json:"loss"`
+	Seed  int64  `json:"seed"`
+	Stage string `json:"stage"`
+	// Round counts from 0 within the stage.
+	Round  int  `json:"round"`
+	Client *int `json:"client,omitempty"`
+	// Active are the participants of a federated round.
+	Active []int `json:"active,omitempty"`
+	// TrainLoss is the mean training loss over the samples visited.
+	TrainLoss float64 `json:"train_loss"`
+	// Lambda and Rate were used in the round; in a federated round they are
+	// means over all clients.
+	Lambda *float64 `json:"lambda,omitempty"`
+	Rate   float64  `json:"rate"`
+	// Freeze is the statistic Ũ at this round's λ.
+	Freeze *float64 `json:"freeze_statistic,omitempty"`
+}
