@@ -89,8 +89,14 @@ func (t *Task) Validate() error {
 	if len(t.Clients) == 0 {
 		return fmt.Errorf("task %s: no clients", t.Name)
 	}
+	if t.In < 1 || t.Out < 1 {
+		return fmt.Errorf("task %s: %d features and %d costs a sample, want at least 1 of each", t.Name, t.In, t.Out)
+	}
 	row := make([]float64, t.In)
 	for k, c := range t.Clients {
+		if c == nil {
+			return fmt.Errorf("task %s: client at position %d is nil", t.Name, k)
+		}
 		where := func(split string) string { return fmt.Sprintf("task %s: client %d: %s", t.Name, c.ID, split) }
 		if k > 0 && c.ID <= t.Clients[k-1].ID {
 			return fmt.Errorf("task %s: client IDs must ascend, got %d after %d", t.Name, c.ID, t.Clients[k-1].ID)
@@ -105,17 +111,23 @@ func (t *Task) Validate() error {
 			name  string
 			split Split
 		}{{"train", c.Train}, {"validation", c.Val}, {"test", c.Test}} {
-			n := s.split.Len()
+			n, features := s.split.Len(), 0
+			if s.split.X != nil {
+				features = s.split.X.Len()
+			}
+			if features != n {
+				return fmt.Errorf("%s: %d rows of features, %d of costs", where(s.name), features, n)
+			}
+			if len(s.split.C.Data) != n*s.split.C.Cols {
+				return fmt.Errorf("%s: %d costs do not make rows of %d", where(s.name), len(s.split.C.Data), s.split.C.Cols)
+			}
 			if n == 0 {
 				continue
-			}
-			if s.split.X == nil || s.split.X.Len() != n {
-				return fmt.Errorf("%s: features and costs differ in the number of samples", where(s.name))
 			}
 			if s.split.X.Dim() != t.In {
 				return fmt.Errorf("%s: %d features a sample, want %d", where(s.name), s.split.X.Dim(), t.In)
 			}
-			if s.split.C.Cols != t.Out || len(s.split.C.Data) != n*t.Out {
+			if s.split.C.Cols != t.Out {
 				return fmt.Errorf("%s: %d costs a sample, want %d", where(s.name), s.split.C.Cols, t.Out)
 			}
 			for i := range n {
