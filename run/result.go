@@ -2,7 +2,12 @@
 // metrics of every round, and the folder they are written to.
 package run
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Regret is how much worse decisions are than the best possible ones.
 type Regret struct {
@@ -96,6 +101,50 @@ func (r *Result) Stages(personal bool) []*StageResult {
 		}
 	}
 	return out
+}
+
+// SameRegrets returns nil if got has the losses, seeds, stages and client
+// regrets of want, bit for bit, and else says where they first differ. Seeds
+// of want that got lacks are not compared: got may be a selection.
+func SameRegrets(got, want []Result) error {
+	for _, g := range got {
+		i := slices.IndexFunc(want, func(w Result) bool { return w.Loss == g.Loss })
+		if i < 0 {
+			return fmt.Errorf("loss %s is missing", g.Loss)
+		}
+		for _, s := range g.Seeds {
+			k := slices.IndexFunc(want[i].Seeds, func(w SeedResult) bool { return w.Seed == s.Seed })
+			if k < 0 {
+				return fmt.Errorf("loss %s: seed %d is missing", g.Loss, s.Seed)
+			}
+			w := want[i].Seeds[k]
+			if err := errors.Join(sameStage(s.Fed, w.Fed), sameStage(s.Personal, w.Personal)); err != nil {
+				return fmt.Errorf("loss %s, seed %d: %w", g.Loss, s.Seed, err)
+			}
+		}
+	}
+	return nil
+}
+
+func sameStage(got, want *StageResult) error {
+	if (got == nil) != (want == nil) {
+		return errors.New("a stage is missing")
+	}
+	if got == nil {
+		return nil
+	}
+	if len(got.Clients) != len(want.Clients) {
+		return fmt.Errorf("%d clients, want %d", len(got.Clients), len(want.Clients))
+	}
+	for i, c := range got.Clients {
+		if w := want.Clients[i]; c.Client != w.Client || c.Regret != w.Regret {
+			return fmt.Errorf("client %d has relative regret %v, the result says client %d has %v", c.Client, c.Relative, w.Client, w.Relative)
+		}
+	}
+	if got.Regret != want.Regret {
+		return fmt.Errorf("mean relative regret %v, want %v", got.Relative, want.Relative)
+	}
+	return nil
 }
 
 func meanRegret(stages []*StageResult) *Regret {

@@ -1,0 +1,246 @@
+// Command train fits a predictor for the quality of the decisions made from
+// it, centralised or federated, and reports decision regret. Run train -h for
+// its flags.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"fedrspo/experiment"
+	"fedrspo/internal/kernel"
+	"fedrspo/run"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// command runs the program and returns its exit code.
+func command(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	err := dispatch(ctx, args, stdout, stderr)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "train: interrupted")
+		return exitInterrupted
+	}
+	fmt.Fprintf(stderr, "train: %s\n", oneLine(err))
+	var usage usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintln(stderr, "Run train -h for the flags.")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		o.help(stdout)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := kernel.Check(); err != nil {
+		return err
+	}
+	if o.version {
+		return printJSON(stdout, run.BuildVersion(kernel.Level()))
+	}
+	s, err := o.setting()
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.export != "":
+		d := s.Data
+		d.Seed = s.Seeds[0]
+		if err := s.Kind.Export(d, o.export); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "dataset written to %s\n", o.export)
+		return nil
+	case o.eval != "":
+		return evaluate(ctx, o, s, stdout, stderr)
+	}
+	return trainAll(ctx, o, s, stdout, stderr)
+}
+
+// trainAll runs the setting and writes its folder.
+func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, stderr io.Writer) error {
+	start := time.Now()
+	timing := run.Timing{Started: start.Format(time.RFC3339), Workers: defaultWorkers(o.workers)}
+	folder, err := outFolder(o, start)
+	if err != nil {
+		return err
+	}
+	if folder != nil {
+		if err := folder.Write(run.ConfigFile, func(w io.Writer) error { return o.writeConfig(w, s) }); err != nil {
+			return err
+		}
+		if err := folder.WriteJSON(run.VersionFile, run.BuildVersion(kernel.Level())); err != nil {
+			return err
+		}
+	}
+	bar := newBar(o, stderr)
+	results, err := s.Run(ctx, bar.observe, func(out experiment.Outcome) error {
+		timing.Runs = append(timing.Runs, run.SeedTiming{Loss: out.Loss, Seed: out.Seed, WallSeconds: out.Wall.Seconds()})
+		if folder == nil {
+			return nil
+		}
+		return errors.Join(out.Save(folder), folder.AppendMetrics(out.Run.Metrics()))
+	})
+	bar.close()
+	timing.WallSeconds = time.Since(start).Seconds()
+	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
+		return err
+	}
+	if folder != nil {
+		if werr := errors.Join(folder.WriteResults(results), folder.WriteJSON(run.TimingFile, timing)); werr != nil {
+			return werr
+		}
+	}
+	if perr := report(o, s, results, timing.WallSeconds, stdout); perr != nil {
+		return perr
+	}
+	if folder != nil && !o.json {
+		fmt.Fprintf(stdout, "\n%s in %.2f s\n", folder.Path(), timing.WallSeconds)
+	}
+	return err
+}
+
+// outFolder makes the run folder, or returns nil for -out none.
+func outFolder(o *options, now time.Time) (*run.Folder, error) {
+	switch o.out {
+	case "none":
+		return nil, nil
+	case "":
+		base := filepath.Join("runs", o.task+"-"+now.Format("20060102-150405"))
+		for k := 1; ; k++ {
+			path := base
+			if k > 1 {
+				path = fmt.Sprintf("%s-%d", base, k)
+			}
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				return run.Create(path)
+			}
+		}
+	}
+	return run.Create(o.out)
+}
+
+// evaluate judges the models of an earlier run.
+func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, stderr io.Writer) error {
+	start := time.Now()
+	from, err := run.Open(o.eval)
+	if err != nil {
+		return err
+	}
+	var to *run.Folder
+	if o.out != "none" {
+		path := o.out
+		if path == "" {
+			path = from.Path("eval")
+		}
+		if to, err = run.Create(path); err != nil {
+			return err
+		}
+	}
+	results, err := s.Evaluate(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	if to != nil {
+		if err := to.WriteResults(results); err != nil {
+			return err
+		}
+	}
+	if err := report(o, s, results, time.Since(start).Seconds(), stdout); err != nil {
+		return err
+	}
+	if !o.isSet("data") {
+		saved, err := from.Results()
+		if err != nil {
+			return err
+		}
+		if err := run.SameRegrets(results, saved); err != nil {
+			return fmt.Errorf("the saved models do not reproduce %s: %w", from.Path(run.ResultFile), err)
+		}
+		fmt.Fprintf(stderr, "The saved models reproduce %s exactly.\n", from.Path(run.ResultFile))
+	}
+	if to != nil {
+		fmt.Fprintf(stderr, "Predictions and decisions are in %s.\n", to.Path())
+	}
+	return nil
+}
+
+// report prints the results as a table or as JSON.
+func report(o *options, s experiment.Setting, results []run.Result, wall float64, stdout io.Writer) error {
+	if o.json {
+		return printJSON(stdout, jsonReport(results, wall))
+	}
+	return printTable(stdout, s, results)
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	return enc.Encode(v)
+}
+
+// bar shows progress over all runs, or nothing.
+type bar struct{ p *progressbar.ProgressBar }
+
+func newBar(o *options, stderr io.Writer) *bar {
+	show := o.progress == "on"
+	if f, ok := stderr.(*os.File); ok && o.progress == "auto" && !o.json {
+		show = term.IsTerminal(int(f.Fd()))
+	}
+	if !show {
+		return &bar{}
+	}
+	return &bar{progressbar.NewOptions64(1,
+		progressbar.OptionSetWriter(stderr), progressbar.OptionSetWidth(24), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("starting"))}
+}
+
+func (b *bar) observe(p experiment.Progress) {
+	if b.p == nil {
+		return
+	}
+	b.p.ChangeMax64(int64(p.Runs) * int64(p.Total))
+	b.p.Describe(fmt.Sprintf("%s seed %d, %s", p.Loss, p.Seed, p.Stage))
+	// An error here could only be about drawing.
+	_ = b.p.Set64(int64(p.Run)*int64(p.Total) + int64(p.Done))
+}
+
+func (b *bar) close() {
+	if b.p != nil {
+		_ = b.p.Clear()
+	}
+}

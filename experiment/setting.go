@@ -1,0 +1,237 @@
+package experiment
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"fedrspo/nn"
+	"fedrspo/run"
+	"fedrspo/surrogate"
+	"fedrspo/task"
+	"fedrspo/train"
+)
+
+// Setting is one training setting to run over losses and seeds.
+type Setting struct {
+	Kind Kind
+	// Data; its Seed is replaced by each seed in turn.
+	Data   Data
+	Model  string
+	Losses []surrogate.Loss
+	Seeds  []int64
+	// Config holds the hyper-parameters; Loss, Model and Seed are filled in.
+	Config train.Config
+}
+
+// Progress says how far a Setting is.
+type Progress struct {
+	Loss string
+	Seed int64
+	// Run counts losses x seeds from 0; Runs is their number.
+	Run, Runs int
+	train.Progress
+}
+
+// Outcome is one finished, or interrupted, training run of a Setting.
+type Outcome struct {
+	Loss string
+	Seed int64
+	Run  *train.Run
+	Wall time.Duration
+}
+
+// Run trains every loss on every seed: seeds outside, so that losses share
+// data. done, if not nil, sees each outcome; observe may be nil. The results
+// have the order of Losses. When ctx ends, they hold what is finished, with
+// Complete false, beside ctx's error.
+func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outcome) error) ([]run.Result, error) {
+	results := make([]run.Result, len(s.Losses))
+	for k, l := range s.Losses {
+		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Seeds: []run.SeedResult{}}
+	}
+	err := s.each(func(i, k int, t *task.Task, cfg train.Config) error {
+		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
+		var see func(train.Progress)
+		if observe != nil {
+			see = func(p train.Progress) {
+				observe(Progress{Loss: o.Loss, Seed: o.Seed, Run: i, Runs: len(s.Seeds) * len(s.Losses), Progress: p})
+			}
+		}
+		start := time.Now()
+		var err error
+		if o.Run, err = train.New(cfg, t, see); err != nil {
+			return err
+		}
+		err = o.Run.Execute(ctx)
+		o.Wall = time.Since(start)
+		interrupted := err != nil && ctx.Err() != nil
+		if err != nil && !interrupted {
+			return fmt.Errorf("%s, seed %d: %w", o.Loss, o.Seed, err)
+		}
+		results[k].Seeds = append(results[k].Seeds, o.Run.Result())
+		if done != nil {
+			err = errors.Join(err, done(o))
+		}
+		return err
+	})
+	for k := range results {
+		results[k].Complete = err == nil
+		results[k].Summarize()
+	}
+	return results, err
+}
+
+// each calls f for every seed and loss, with the number i of the run and the
+// index k of the loss. Data that do not depend on the seed are loaded once.
+func (s Setting) each(f func(i, k int, t *task.Task, cfg train.Config) error) error {
+	var t *task.Task
+	i := 0
+	for _, seed := range s.Seeds {
+		if t == nil || s.Data.Dir == "" {
+			d := s.Data
+			d.Seed = seed
+			var err error
+			if t, err = s.Kind.Load(d); err != nil {
+				return err
+			}
+			if err := t.Validate(); err != nil {
+				return err
+			}
+		}
+		model, err := NewModel(s.Model, t)
+		if err != nil {
+			return err
+		}
+		for k, l := range s.Losses {
+			cfg := s.Config
+			cfg.Seed, cfg.Loss, cfg.Model = seed, l, model
+			if err := f(i, k, t, cfg); err != nil {
+				return err
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+// Save writes the models of the outcome's finished stages to the folder.
+func (o Outcome) Save(f *run.Folder) error {
+	for _, stage := range []string{train.StageFed, train.StagePersonal} {
+		if c, ok := o.Run.Models(stage); ok {
+			if err := f.Write(run.ModelFile(o.Loss, o.Seed, stage), func(w io.Writer) error { return c.Write(w, o.Run.Layout()) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Evaluate reloads the models a run of this setting saved in the folder from
+// and judges them again. Unless to is nil, every prediction and decision is
+// written there, as LOSS/seed-N/STAGE.csv.
+func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Result, error) {
+	results := make([]run.Result, len(s.Losses))
+	for k, l := range s.Losses {
+		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Complete: true, Seeds: []run.SeedResult{}}
+	}
+	err := s.each(func(_, k int, t *task.Task, cfg train.Config) error {
+		r := run.SeedResult{Seed: cfg.Seed}
+		for _, stage := range []string{train.StageFed, train.StagePersonal} {
+			res, err := evaluateStage(ctx, cfg, t, stage, from, to)
+			if err != nil {
+				return fmt.Errorf("%s, seed %d, %s: %w", cfg.Loss.Name(), cfg.Seed, stage, err)
+			}
+			if stage == train.StageFed {
+				r.Fed = res
+			} else {
+				r.Personal = res
+			}
+		}
+		if r.Fed == nil && r.Personal == nil {
+			return fmt.Errorf("%s holds no models of %s, seed %d", from.Path(run.ModelsDir), cfg.Loss.Name(), cfg.Seed)
+		}
+		results[k].Seeds = append(results[k].Seeds, r)
+		return nil
+	})
+	for k := range results {
+		results[k].Summarize()
+	}
+	return results, err
+}
+
+// evaluateStage returns nil if the folder has no models of the stage.
+func evaluateStage(ctx context.Context, cfg train.Config, t *task.Task, stage string, from, to *run.Folder) (res *run.StageResult, err error) {
+	name := run.ModelFile(cfg.Loss.Name(), cfg.Seed, stage)
+	data, err := os.ReadFile(from.Path(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	models, err := nn.ReadCheckpoint(data, cfg.Model.Layout())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from.Path(name), err)
+	}
+	if to == nil {
+		return train.Evaluate(ctx, cfg, t, models, nil)
+	}
+	table := filepath.Join(cfg.Loss.Name(), "seed-"+strconv.FormatInt(cfg.Seed, 10), stage+".csv")
+	err = to.Write(table, func(w io.Writer) error {
+		d := newDecisionTable(w, t.Out)
+		res, err = train.Evaluate(ctx, cfg, t, models, d.row)
+		return errors.Join(err, d.flush())
+	})
+	return res, err
+}
+
+// decisionTable writes a row for each test sample: what it cost, what was
+// predicted and what was decided.
+type decisionTable struct {
+	w      *csv.Writer
+	record []string
+	err    error
+}
+
+func newDecisionTable(w io.Writer, d int) *decisionTable {
+	header := []string{"client", "sample", "cost", "optimum", "regret"}
+	for _, name := range []string{"chat_", "w_"} {
+		for i := range d {
+			header = append(header, name+strconv.Itoa(i))
+		}
+	}
+	t := &decisionTable{w: csv.NewWriter(w)}
+	t.err = t.w.Write(header)
+	return t
+}
+
+func (t *decisionTable) row(c *task.Client, d train.Decision) error {
+	if t.err != nil {
+		return t.err
+	}
+	t.record = append(t.record[:0], strconv.Itoa(c.ID), strconv.Itoa(d.Sample))
+	for _, x := range []float64{d.Cost, d.Optimum, d.Cost - d.Optimum} {
+		t.record = append(t.record, number(x))
+	}
+	for _, v := range [][]float64{d.Chat, d.W} {
+		for _, x := range v {
+			t.record = append(t.record, number(x))
+		}
+	}
+	return t.w.Write(t.record)
+}
+
+func (t *decisionTable) flush() error {
+	t.w.Flush()
+	return errors.Join(t.err, t.w.Error())
+}
+
+// number prints x so that reading it back gives the same bits.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

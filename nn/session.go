@@ -1,0 +1,235 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"fedrspo/internal/graphop"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Precision is the element type of a network's graph.
+type Precision uint8
+
+const (
+	// Float64 is the zero value: what the paper trains its MLP in.
+	Float64 Precision = iota
+	// Float32 is what the paper trains its convolutional network in.
+	Float32
+)
+
+// String returns "float64" or "float32".
+func (p Precision) String() string {
+	if p == Float32 {
+		return "float32"
+	}
+	return "float64"
+}
+
+// ErrNonFinite is wrapped by errors about NaN or infinite losses, gradients or
+// parameters.
+var ErrNonFinite = errors.New("not a finite number")
+
+// SessionConfig says what to compile.
+type SessionConfig struct {
+	// Model to compile; required.
+	Model Model
+	// Batch is the row capacity B of the graph; every run may use fewer rows.
+	Batch int
+	// Precision of the graph.
+	Precision Precision
+	// Loss adds the loss to the training graph and returns its scalar node.
+	// nil compiles for prediction only.
+	Loss func(out *gorgonia.Node) (*gorgonia.Node, error)
+}
+
+// Session is one worker's compiled copy of a model: parameters, gradient and
+// optimiser state in flat buffers, a training graph and an evaluation graph
+// over them. It belongs to one goroutine at a time.
+type Session interface {
+	// Batch is the row capacity B.
+	Batch() int
+	// Load sets all parameters and buffers from theta.
+	Load(theta []float64)
+	// Store writes all parameters and buffers to theta.
+	Store(theta []float64)
+	// SetRow sets the features of row i.
+	SetRow(i int, x []float64)
+	// Gradient runs forward and backward on the first rows rows and leaves the
+	// gradient for Update. It returns the loss.
+	Gradient(rows int) (float64, error)
+	// CopyGradient writes the gradient of the last Gradient call to dst, of
+	// length Layout().Trainable().
+	CopyGradient(dst []float64)
+	// ResetOptimizer forgets the Adam moments and the step count.
+	ResetOptimizer()
+	// Update clips the gradient and takes an Adam step at learning rate lr.
+	Update(o Adam, lr float64) error
+	// Predict runs the network on the first rows rows and writes the outputs
+	// to dst [rows, Out].
+	Predict(dst []float64, rows int) error
+	// Close releases the graphs.
+	Close() error
+}
+
+// NewSession compiles cfg.
+func NewSession(cfg SessionConfig) (Session, error) {
+	if cfg.Model == nil || cfg.Batch <= 0 {
+		return nil, fmt.Errorf("nn: a session needs a model and a positive batch, got %d rows", cfg.Batch)
+	}
+	if cfg.Precision == Float32 {
+		return newSession[float32](cfg)
+	}
+	return newSession[float64](cfg)
+}
+
+// session implements Session for one element type.
+type session[T graphop.Float] struct {
+	model  Model
+	layout *Layout
+	run    RunState
+	value  []T // parameters, then buffers
+	grad   []T // gradient of the trainable prefix
+	x      []T // features [batch, in], shared by both graphs
+
+	train, eval *machine
+	adam        adamState[T]
+}
+
+// machine is one compiled graph.
+type machine struct {
+	vm  gorgonia.VM
+	out *gorgonia.Node // predictions, or the loss of a training graph
+}
+
+func newSession[T graphop.Float](cfg SessionConfig) (*session[T], error) {
+	l := cfg.Model.Layout()
+	s := &session[T]{
+		model: cfg.Model, layout: l,
+		value: make([]T, l.Len()), grad: make([]T, l.Trainable()), x: make([]T, cfg.Batch*cfg.Model.In()),
+		run: RunState{Batch: cfg.Batch},
+	}
+	s.adam.init(l.Trainable())
+	graphop.Lock.Lock()
+	defer graphop.Lock.Unlock()
+	var err error
+	if s.eval, err = s.compile(nil); err != nil {
+		return nil, err
+	}
+	if cfg.Loss != nil {
+		if s.train, err = s.compile(cfg.Loss); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// compile builds the forward graph, or the training graph if there is a loss.
+// The caller holds graphop.Lock.
+func (s *session[T]) compile(loss func(*gorgonia.Node) (*gorgonia.Node, error)) (*machine, error) {
+	g := gorgonia.NewGraph()
+	b := &Builder{graph: g, run: &s.run, layout: s.layout, dtype: graphop.Dtype[T](), value: s.value, grad: s.grad}
+	x := gorgonia.NewMatrix(g, b.dtype, gorgonia.WithName("x"), gorgonia.WithShape(s.run.Batch, s.model.In()),
+		gorgonia.WithValue(graphop.Wrap(s.x, s.run.Batch, s.model.In())))
+	out, err := s.model.Build(b, x)
+	if err != nil {
+		return nil, fmt.Errorf("nn: build %s: %w", s.model.Name(), err)
+	}
+	if want := (tensor.Shape{s.run.Batch, s.model.Out()}); !out.Shape().Eq(want) {
+		return nil, fmt.Errorf("nn: %s builds an output of shape %v, want %v", s.model.Name(), out.Shape(), want)
+	}
+	if loss != nil {
+		if out, err = loss(out); err != nil {
+			return nil, fmt.Errorf("nn: loss: %w", err)
+		}
+		// The gradients land in s.grad: each backward operation writes there.
+		if _, err := gorgonia.Grad(out, b.used...); err != nil {
+			return nil, fmt.Errorf("nn: gradient of %s: %w", s.model.Name(), err)
+		}
+	}
+	return &machine{vm: gorgonia.NewTapeMachine(g), out: out}, nil
+}
+
+func (s *session[T]) Batch() int { return s.run.Batch }
+
+func (s *session[T]) Load(theta []float64) {
+	s.checkLen("load", len(theta))
+	for i, v := range theta {
+		s.value[i] = T(v)
+	}
+}
+
+func (s *session[T]) Store(theta []float64) {
+	s.checkLen("store", len(theta))
+	for i, v := range s.value {
+		theta[i] = float64(v)
+	}
+}
+
+func (s *session[T]) checkLen(verb string, n int) {
+	if n != len(s.value) {
+		panic(fmt.Sprintf("nn: %s a vector of length %d, want %d", verb, n, len(s.value)))
+	}
+}
+
+func (s *session[T]) SetRow(i int, x []float64) {
+	in := s.model.In()
+	dst := s.x[i*in : (i+1)*in]
+	for k, v := range x[:in] {
+		dst[k] = T(v)
+	}
+}
+
+// runRows runs m on the first rows rows.
+func (s *session[T]) runRows(m *machine, rows int, train bool) error {
+	if rows <= 0 || rows > s.run.Batch {
+		return fmt.Errorf("nn: %d rows in a graph of %d", rows, s.run.Batch)
+	}
+	s.run.Rows, s.run.Train = rows, train
+	m.vm.Reset()
+	return m.vm.RunAll()
+}
+
+func (s *session[T]) Gradient(rows int) (float64, error) {
+	if s.train == nil {
+		return 0, errors.New("nn: the session was compiled without a loss")
+	}
+	if err := s.runRows(s.train, rows, true); err != nil {
+		return 0, err
+	}
+	loss := graphop.Number(s.train.out.Value())
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return 0, fmt.Errorf("loss is %v: %w", loss, ErrNonFinite)
+	}
+	return loss, nil
+}
+
+func (s *session[T]) CopyGradient(dst []float64) {
+	for i, g := range s.grad {
+		dst[i] = float64(g)
+	}
+}
+
+func (s *session[T]) Predict(dst []float64, rows int) error {
+	if len(dst) != rows*s.model.Out() {
+		return fmt.Errorf("nn: predictions of %d rows into %d values, want %d", rows, len(dst), rows*s.model.Out())
+	}
+	if err := s.runRows(s.eval, rows, false); err != nil {
+		return err
+	}
+	for i, v := range graphop.Data[T](s.eval.out.Value())[:len(dst)] {
+		dst[i] = float64(v)
+	}
+	return nil
+}
+
+func (s *session[T]) Close() error {
+	err := s.eval.vm.Close()
+	if s.train != nil {
+		err = errors.Join(err, s.train.vm.Close())
+	}
+	return err
+}
