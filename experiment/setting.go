@@ -30,6 +30,24 @@ type Setting struct {
 	Config train.Config
 }
 
+// Validate checks everything that can be checked before data are there.
+func (s Setting) Validate() error {
+	if len(s.Losses) == 0 || len(s.Seeds) == 0 {
+		return fmt.Errorf("no loss or no seed: %w", train.ErrConfig)
+	}
+	cfg := s.Config
+	// The model's sizes come with the data.
+	cfg.Loss, cfg.Model = s.Losses[0], nn.NewLinear(1, 1)
+	return cfg.Validate()
+}
+
+// CheckMachine reports an environment that asks for arithmetic kernels this
+// machine does not have.
+func CheckMachine() error { return nn.CheckKernel() }
+
+// Version identifies the program and the machine's arithmetic.
+func Version() run.Version { return run.BuildVersion(nn.KernelLevel()) }
+
 // Progress says how far a Setting is.
 type Progress struct {
 	Loss string

@@ -5,6 +5,7 @@ package experiment
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fedrspo/nn"
@@ -117,6 +118,15 @@ func NewModel(name string, t *task.Task) (nn.Model, error) {
 		return nn.NewLinear(t.In, t.Out), nil
 	}
 	return nil, fmt.Errorf("unknown model %q, want mlp or linear", name)
+}
+
+// LossNames lists the losses for help texts.
+func LossNames() []string { return surrogate.Names() }
+
+// Regularized says whether one of the losses has a λ, so that calibration,
+// annealing and freezing apply.
+func Regularized(losses []surrogate.Loss) bool {
+	return slices.ContainsFunc(losses, surrogate.Loss.Regularized)
 }
 
 // Losses parses a comma list of loss names.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"fedrspo/internal/graphop"
+	"fedrspo/internal/kernel"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -32,6 +33,14 @@ func (p Precision) String() string {
 // ErrNonFinite is wrapped by errors about NaN or infinite losses, gradients or
 // parameters.
 var ErrNonFinite = errors.New("not a finite number")
+
+// KernelLevel names the instruction set of the arithmetic; results are
+// bit-identical on machines that share it.
+func KernelLevel() string { return kernel.Level() }
+
+// CheckKernel reports an environment that asks for an instruction set this
+// machine does not have.
+func CheckKernel() error { return kernel.Check() }
 
 // SessionConfig says what to compile.
 type SessionConfig struct {

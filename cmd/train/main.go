@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"fedrspo/experiment"
-	"fedrspo/internal/kernel"
 	"fedrspo/run"
 
 	"github.com/schollz/progressbar/v3"
@@ -66,11 +65,11 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return err
 	}
-	if err := kernel.Check(); err != nil {
+	if err := experiment.CheckMachine(); err != nil {
 		return err
 	}
 	if o.version {
-		return printJSON(stdout, run.BuildVersion(kernel.Level()))
+		return printJSON(stdout, experiment.Version())
 	}
 	s, err := o.setting()
 	if err != nil {
@@ -103,7 +102,7 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 		if err := folder.Write(run.ConfigFile, func(w io.Writer) error { return o.writeConfig(w, s) }); err != nil {
 			return err
 		}
-		if err := folder.WriteJSON(run.VersionFile, run.BuildVersion(kernel.Level())); err != nil {
+		if err := folder.WriteJSON(run.VersionFile, experiment.Version()); err != nil {
 			return err
 		}
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"fedrspo/experiment"
-	"fedrspo/nn"
-	"fedrspo/surrogate"
 	"fedrspo/train"
 
 	"github.com/BurntSushi/toml"
@@ -84,7 +82,7 @@ func newOptions(kind experiment.Kind, regime train.Regime) *options {
 		tasks[i] = k.Name + " (" + k.Summary + ")"
 	}
 	fs.StringVar(&o.task, "task", kind.Name, "`task` to learn: "+strings.Join(tasks, "; "))
-	fs.StringVar(&o.loss, "loss", "rspo+", "comma `list` of losses to train with, one after the other: "+strings.Join(surrogate.Names(), ", "))
+	fs.StringVar(&o.loss, "loss", "rspo+", "comma `list` of losses to train with, one after the other: "+strings.Join(experiment.LossNames(), ", "))
 	fs.StringVar(&o.regime, "regime", string(regime), "`who` shares what: federated (one model by federated averaging, then personalised), local (each client alone), centralized (for each client, a model on everybody's data)")
 	fs.StringVar(&o.model, "model", "mlp", "`network`: mlp (one hidden layer of 64 units) or linear (no bias)")
 	fs.StringVar(&o.device, "device", "cpu", "where the network runs; cpu")
@@ -237,9 +235,9 @@ func (o *options) suggest(name string) string {
 	return fmt.Sprintf(" (do you mean %q?)", best)
 }
 
-// applies says why a flag has no effect in these settings, or "".
-func (o *options) applies(name string, losses []surrogate.Loss) string {
-	regularized := slices.ContainsFunc(losses, surrogate.Loss.Regularized)
+// applies says why a flag has no effect in these settings, or "". regularized
+// says that one of the losses has a lambda.
+func (o *options) applies(name string, regularized bool) string {
 	federated := train.Regime(o.regime) == train.Federated
 	switch name {
 	case "eta-obj", "eta-constr", "eta-data":
@@ -290,7 +288,7 @@ func (o *options) setting() (experiment.Setting, error) {
 	}
 	var unused error
 	o.fs.Visit(func(f *flag.Flag) {
-		if why := o.applies(f.Name, losses); why != "" && unused == nil {
+		if why := o.applies(f.Name, experiment.Regularized(losses)); why != "" && unused == nil {
 			unused = usagef("-%s has no effect here: %s", f.Name, why)
 		}
 	})
@@ -334,10 +332,7 @@ func (o *options) setting() (experiment.Setting, error) {
 		Kind: kind, Model: o.model, Losses: losses, Seeds: seeds, Config: cfg,
 		Data: experiment.Data{Dir: o.data, EtaObj: o.etaObj, EtaConstr: o.etaConstr, EtaData: o.etaData},
 	}
-	// Loss and model are checked again with each task.
-	probe := cfg
-	probe.Loss, probe.Model = losses[0], nn.NewLinear(1, 1)
-	if err := probe.Validate(); err != nil {
+	if err := s.Validate(); err != nil {
 		return s, usageError{err}
 	}
 	return s, nil
@@ -375,7 +370,7 @@ func parseSeeds(list string) ([]int64, error) {
 func (o *options) resolved(s experiment.Setting) map[string]any {
 	out := map[string]any{}
 	for _, name := range settings {
-		if o.applies(name, s.Losses) != "" {
+		if o.applies(name, experiment.Regularized(s.Losses)) != "" {
 			continue
 		}
 		out[name] = o.fs.Lookup(name).Value.(flag.Getter).Get()
