@@ -44,6 +44,8 @@ type options struct {
 // usageError is a mistake on the command line or in the configuration file.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // group is a heading of the help text and the flags below it.

@@ -1,0 +1,45 @@
+# fedrspo: make train | test | race | lint | bench | build | generate
+GO ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+.PHONY: train test race lint bench build cross generate go-check
+
+# The main job: train with three losses on the generated knapsack task.
+train: go-check
+	$(GO) run ./cmd/train -loss rspo+,spo+,mse
+
+test: go-check
+	CGO_ENABLED=0 $(GO) test ./...
+
+# The race detector needs a C compiler; the slow tests add nothing to it.
+race: go-check
+	CGO_ENABLED=1 $(GO) test -race -short ./...
+
+lint: go-check
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt wants: $$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+bench: go-check
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+build: go-check
+	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/...
+
+cross: go-check
+	@for p in $(PLATFORMS); do \
+		echo "build $$p"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./... || exit 1; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; \
+	done
+
+# Assembly from its generator.
+generate: go-check
+	$(GO) generate ./internal/kernel
+
+go-check:
+	@v=$$($(GO) env GOVERSION 2>/dev/null); minor=$$(echo "$$v" | sed -n 's/^go1\.\([0-9]*\).*/\1/p'); \
+	if [ -z "$$minor" ] || [ "$$minor" -lt 26 ]; then \
+		echo "fedrspo needs Go 1.26 or newer (found: $${v:-none}): get it from https://go.dev/dl, then run make again"; exit 1; \
+	fi
