@@ -71,6 +71,9 @@ type Job interface {
 type Pool struct {
 	polytope Polytope
 	solvers  []*Solver
+	// rows is the job of SolveAll and ProjectAll, kept so that they allocate
+	// nothing.
+	rows solveRows
 }
 
 // NewPool returns a Pool over p with the given number of workers; 0 means one
@@ -172,17 +175,17 @@ func (j *solveRows) Row(s *Solver, i int) error {
 // SolveAll solves the linear problem for every row of theta [n, Dim] into the
 // rows of dst. A row that is not Optimal is an error (ErrNotSolved).
 func (p *Pool) SolveAll(dst, theta []float64) error {
-	return p.all(&solveRows{dst: dst, theta: theta})
+	return p.all(solveRows{dst: dst, theta: theta})
 }
 
 // ProjectAll solves the regularised problem for every row of theta [n, Dim]
 // into the rows of dst. warm is nil or has one entry a row. A row that is not
 // Optimal is an error (ErrNotSolved).
 func (p *Pool) ProjectAll(dst, theta []float64, lambda float64, warm []Warm) error {
-	return p.all(&solveRows{dst: dst, theta: theta, lambda: lambda, warm: warm, project: true})
+	return p.all(solveRows{dst: dst, theta: theta, lambda: lambda, warm: warm, project: true})
 }
 
-func (p *Pool) all(j *solveRows) error {
+func (p *Pool) all(j solveRows) error {
 	j.d = p.polytope.Dim()
 	n := len(j.theta) / j.d
 	if len(j.theta) != n*j.d || len(j.dst) != len(j.theta) {
@@ -191,5 +194,7 @@ func (p *Pool) all(j *solveRows) error {
 	if j.warm != nil && len(j.warm) != n {
 		return fmt.Errorf("%d warm starts for %d rows: %w", len(j.warm), n, ErrDimension)
 	}
-	return p.Run(n, j)
+	p.rows = j
+	defer func() { p.rows = solveRows{} }()
+	return p.Run(n, &p.rows)
 }
