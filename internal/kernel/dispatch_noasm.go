@@ -1,0 +1,24 @@
+//go:build !amd64 || purego
+
+package kernel
+
+// This build has no assembly: every vector part handles no element and leaves
+// all to the generic code.
+
+func best() level { return levelGo }
+
+func panelWidth[T Float]() int { return widthGeneric }
+
+func (p *panel[T]) run() { panelGeneric(p) }
+
+func transpose[T Float](dst []T, ldd int, src []T, lds, rows, k int) {
+	transposeGeneric(dst, ldd, src, lds, rows, k)
+}
+
+func axpyVector[T Float](_ T, _, _ []T) int                       { return 0 }
+func sumSquaresVector[T Float](_ *[sumLanes]float64, _ []T) int   { return 0 }
+func nonFiniteVector[T Float](_ []T) (int, bool)                  { return 0, false }
+func colSumsVector[T Float](_, _ []T, _, _ int) int               { return 0 }
+func reluGradVector[T Float](_, _, _ []T) int                     { return 0 }
+func reluGradColSumsVector[T Float](_, _, _, _ []T, _, _ int) int { return 0 }
+func adamVector[T Float](_, _, _, _ []T, _ *adamScalars[T]) int   { return 0 }
