@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,6 +35,9 @@ type Setting struct {
 func (s Setting) Validate() error {
 	if len(s.Losses) == 0 || len(s.Seeds) == 0 {
 		return fmt.Errorf("no loss or no seed: %w", train.ErrConfig)
+	}
+	if err := s.Kind.Check(s.Data); err != nil {
+		return err
 	}
 	cfg := s.Config
 	// The model's sizes come with the data.
@@ -67,13 +71,15 @@ type Outcome struct {
 
 // Run trains every loss on every seed: seeds outside, so that losses share
 // data. done, if not nil, sees each outcome; observe may be nil. The results
-// have the order of Losses. When ctx ends, they hold what is finished, with
-// Complete false, beside ctx's error.
+// have the order of Losses. When ctx ends or a run fails, they hold what is
+// finished, with Complete false for the losses that lack something, beside the
+// error.
 func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outcome) error) ([]run.Result, error) {
 	results := make([]run.Result, len(s.Losses))
 	for k, l := range s.Losses {
 		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Seeds: []run.SeedResult{}}
 	}
+	finished := make([]int, len(s.Losses))
 	err := s.each(func(i, k int, t *task.Task, cfg train.Config) error {
 		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
 		var see func(train.Progress)
@@ -94,16 +100,33 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 			return fmt.Errorf("%s, seed %d: %w", o.Loss, o.Seed, err)
 		}
 		results[k].Seeds = append(results[k].Seeds, o.Run.Result())
+		if err == nil {
+			finished[k]++
+		}
 		if done != nil {
-			err = errors.Join(err, done(o))
+			// That an outcome could not be kept matters more than the
+			// interruption.
+			if err := done(o); err != nil {
+				return err
+			}
 		}
 		return err
 	})
 	for k := range results {
-		results[k].Complete = err == nil
+		results[k].Complete = finished[k] == len(s.Seeds)
 		results[k].Summarize()
 	}
 	return results, err
+}
+
+// Check loads the data of the first seed and reports what would stop Run at
+// its start.
+func (s Setting) Check() error {
+	s.Seeds = s.Seeds[:min(1, len(s.Seeds))]
+	return s.each(func(_, _ int, t *task.Task, cfg train.Config) error {
+		_, err := train.New(cfg, t, nil)
+		return err
+	})
 }
 
 // each calls f for every seed and loss, with the number i of the run and the
@@ -130,6 +153,7 @@ func (s Setting) each(f func(i, k int, t *task.Task, cfg train.Config) error) er
 		for k, l := range s.Losses {
 			cfg := s.Config
 			cfg.Seed, cfg.Loss, cfg.Model = seed, l, model
+			cfg.Batch = min(cfg.Batch, mostSamples(t))
 			if err := f(i, k, t, cfg); err != nil {
 				return err
 			}
@@ -137,6 +161,17 @@ func (s Setting) each(f func(i, k int, t *task.Task, cfg train.Config) error) er
 		}
 	}
 	return nil
+}
+
+// mostSamples bounds the samples that any one training set or test split of t
+// has: a larger batch would only cost memory.
+func mostSamples(t *task.Task) int {
+	train, test := 0, 1
+	for _, c := range t.Clients {
+		train += c.Train.Len()
+		test = max(test, c.Test.Len())
+	}
+	return max(train, test)
 }
 
 // Save writes the models of the outcome's finished stages to the folder.
@@ -153,16 +188,34 @@ func (o Outcome) Save(f *run.Folder) error {
 
 // Evaluate reloads the models a run of this setting saved in the folder from
 // and judges them again. Unless to is nil, every prediction and decision is
-// written there, as LOSS/seed-N/STAGE.csv.
+// written there, as LOSS/seed-N/STAGE.csv. What an interrupted run did not
+// reach is left out, with Complete false; a model that the run's result says
+// there should be is an error.
 func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Result, error) {
+	saved, err := from.Results()
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
 	results := make([]run.Result, len(s.Losses))
 	for k, l := range s.Losses {
-		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Complete: true, Seeds: []run.SeedResult{}}
+		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Seeds: []run.SeedResult{}}
 	}
-	err := s.each(func(_, k int, t *task.Task, cfg train.Config) error {
+	// Seeds that were not reached need no data.
+	all := len(s.Seeds)
+	s.Seeds = slices.DeleteFunc(slices.Clone(s.Seeds), func(seed int64) bool { return !s.reached(from, saved, seed) })
+	if len(s.Seeds) == 0 {
+		return nil, fmt.Errorf("%s holds no models of these losses and seeds: %w", from.Path(), run.ErrFolder)
+	}
+	for k := range results {
+		results[k].Complete = len(s.Seeds) == all
+	}
+	err = s.each(func(_, k int, t *task.Task, cfg train.Config) error {
 		r := run.SeedResult{Seed: cfg.Seed}
 		for _, stage := range []string{train.StageFed, train.StagePersonal} {
 			res, err := evaluateStage(ctx, cfg, t, stage, from, to)
+			if err == nil && res == nil && holds(saved, cfg.Loss.Name(), cfg.Seed, stage) {
+				err = fmt.Errorf("%s: %w", from.Path(run.ModelFile(cfg.Loss.Name(), cfg.Seed, stage)), os.ErrNotExist)
+			}
 			if err != nil {
 				return fmt.Errorf("%s, seed %d, %s: %w", cfg.Loss.Name(), cfg.Seed, stage, err)
 			}
@@ -172,16 +225,44 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Resu
 				r.Personal = res
 			}
 		}
-		if r.Fed == nil && r.Personal == nil {
-			return fmt.Errorf("%s holds no models of %s, seed %d", from.Path(run.ModelsDir), cfg.Loss.Name(), cfg.Seed)
+		hasFed, hasPersonal := cfg.Regime != train.Local, cfg.Regime != train.Centralized
+		if hasFed && r.Fed == nil || hasPersonal && r.Personal == nil {
+			results[k].Complete = false
 		}
-		results[k].Seeds = append(results[k].Seeds, r)
+		if r.Fed != nil || r.Personal != nil {
+			results[k].Seeds = append(results[k].Seeds, r)
+		}
 		return nil
 	})
 	for k := range results {
 		results[k].Summarize()
 	}
 	return results, err
+}
+
+// reached says whether the folder has, or should have, a model of the seed.
+func (s Setting) reached(from *run.Folder, saved []run.Result, seed int64) bool {
+	for _, l := range s.Losses {
+		for _, stage := range []string{train.StageFed, train.StagePersonal} {
+			_, err := os.Stat(from.Path(run.ModelFile(l.Name(), seed, stage)))
+			if err == nil || holds(saved, l.Name(), seed, stage) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holds says whether the results have the stage of a loss and seed.
+func holds(results []run.Result, loss string, seed int64, stage string) bool {
+	for _, r := range results {
+		for _, s := range r.Seeds {
+			if r.Loss == loss && s.Seed == seed {
+				return stage == train.StageFed && s.Fed != nil || stage == train.StagePersonal && s.Personal != nil
+			}
+		}
+	}
+	return false
 }
 
 // evaluateStage returns nil if the folder has no models of the stage.

@@ -30,6 +30,9 @@ type Data struct {
 type Kind struct {
 	// Name on the command line, Summary for help texts.
 	Name, Summary string
+	// Check reports settings of generated data that are out of range, without
+	// generating.
+	Check func(Data) error
 	// Load generates or reads the data.
 	Load func(Data) (*task.Task, error)
 	// Export writes the data as files of the format that Data.Dir reads.
@@ -43,6 +46,7 @@ type Kind struct {
 var Kinds = []Kind{{
 	Name:     "knapsack",
 	Summary:  "fractional knapsack with 20 clients; generated, or your own data with -data",
+	Check:    checkKnapsack,
 	Load:     loadKnapsack,
 	Export:   exportKnapsack,
 	Defaults: knapsackDefaults,
@@ -60,11 +64,23 @@ func ByName(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("unknown task %q, want one of %s", name, strings.Join(names, ", "))
 }
 
+func knapsackConfig(d Data) knapsack.Config {
+	return knapsack.Config{Seed: d.Seed, EtaObj: d.EtaObj, EtaConstr: d.EtaConstr, EtaData: d.EtaData}
+}
+
+func checkKnapsack(d Data) error {
+	if d.Dir != "" {
+		return nil
+	}
+	_, err := knapsackConfig(d).Resolve()
+	return err
+}
+
 func knapsackDataset(d Data) (*knapsack.Dataset, error) {
 	if d.Dir != "" {
 		return knapsack.Load(d.Dir)
 	}
-	return knapsack.Generate(knapsack.Config{Seed: d.Seed, EtaObj: d.EtaObj, EtaConstr: d.EtaConstr, EtaData: d.EtaData})
+	return knapsack.Generate(knapsackConfig(d))
 }
 
 func loadKnapsack(d Data) (*task.Task, error) {

@@ -8,7 +8,7 @@ import (
 	"fedrspo/internal/kernel"
 )
 
-// Adam is the optimiser of every experiment of the paper (section 5): gradient
+// Adam is the optimiser of every experiment of the paper (appendix C.1): gradient
 // clipping, then Adam (Kingma and Ba 2015) without weight decay.
 type Adam struct {
 	// Beta1 and Beta2 are the decay rates of the moments; 0 means 0.9 and 0.999.

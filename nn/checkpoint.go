@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nlpodyssey/safetensors"
 )
@@ -28,17 +30,26 @@ type Checkpoint struct {
 }
 
 // Write writes the checkpoint in safetensors format. The bytes depend on the
-// content alone.
+// content alone. It refuses what ReadCheckpoint would not give back: no models,
+// values that are not finite at the file's precision, and keys that make array
+// names ambiguous.
 func (c Checkpoint) Write(w io.Writer, l *Layout) error {
+	if len(c.Models) == 0 {
+		return fmt.Errorf("nn: a checkpoint without models")
+	}
 	views := make(map[string]safetensors.TensorView, len(c.Models)*len(l.segments))
 	for key, theta := range c.Models {
 		if len(theta) != l.Len() {
 			return fmt.Errorf("nn: model %q has %d parameters, want %d", key, len(theta), l.Len())
 		}
 		for _, s := range l.segments {
+			name := tensorName(key, s.Name)
+			if k, t, ok := splitName(name, l); !ok || k != key || t.Name != s.Name || !utf8.ValidString(name) {
+				return fmt.Errorf("nn: model key %q makes the array name %q ambiguous", key, name)
+			}
 			v := s.Slice(theta)
-			if i := slices.IndexFunc(v, func(x float64) bool { return x-x != 0 }); i >= 0 {
-				return fmt.Errorf("nn: model %q: %s[%d] is %v: %w", key, s.Name, i, v[i], ErrNonFinite)
+			if i := slices.IndexFunc(v, func(x float64) bool { return !c.Precision.holds(x) }); i >= 0 {
+				return fmt.Errorf("nn: model %q: %s[%d] is %v in %v: %w", key, s.Name, i, v[i], c.Precision, ErrNonFinite)
 			}
 			shape := make([]uint64, len(s.Shape))
 			for k, n := range s.Shape {
@@ -48,7 +59,7 @@ func (c Checkpoint) Write(w io.Writer, l *Layout) error {
 			if err != nil {
 				return fmt.Errorf("nn: model %q: %s: %w", key, s.Name, err)
 			}
-			views[tensorName(key, s.Name)] = view
+			views[name] = view
 		}
 	}
 	return safetensors.SerializeToWriter(views, c.Meta, w)
@@ -73,12 +84,27 @@ func ReadCheckpoint(data []byte, l *Layout) (c Checkpoint, err error) {
 		return c, fmt.Errorf("nn: not a safetensors file: %w", err)
 	}
 	c = Checkpoint{Models: map[string][]float64{}, Meta: meta.Metadata()}
+	tensors := st.Tensors()
+	// Counting first keeps a file of few arrays under many keys from asking for
+	// a whole vector each.
 	seen := map[string]int{}
-	for i, t := range st.Tensors() {
-		key, s, ok := splitName(t.Name, l)
+	for _, t := range tensors {
+		key, _, ok := splitName(t.Name, l)
 		if !ok {
 			return c, fmt.Errorf("nn: array %q belongs to no parameter of the model", t.Name)
 		}
+		seen[key]++
+	}
+	if len(seen) == 0 {
+		return c, fmt.Errorf("nn: the file holds no arrays")
+	}
+	for _, key := range slices.Sorted(maps.Keys(seen)) {
+		if n := seen[key]; n != len(l.segments) {
+			return c, fmt.Errorf("nn: model %q has %d of %d arrays", key, n, len(l.segments))
+		}
+	}
+	for i, t := range tensors {
+		key, s, _ := splitName(t.Name, l)
 		p, err := precisionOf(t.TensorView.DType())
 		if err != nil {
 			return c, fmt.Errorf("nn: array %q: %w", t.Name, err)
@@ -104,15 +130,6 @@ func ReadCheckpoint(data []byte, l *Layout) (c Checkpoint, err error) {
 			if x-x != 0 {
 				return c, fmt.Errorf("nn: array %q: element %d is %v: %w", t.Name, k, x, ErrNonFinite)
 			}
-		}
-		seen[key]++
-	}
-	if len(seen) == 0 {
-		return c, fmt.Errorf("nn: the file holds no arrays")
-	}
-	for key, n := range seen {
-		if n != len(l.segments) {
-			return c, fmt.Errorf("nn: model %q has %d of %d arrays", key, n, len(l.segments))
 		}
 	}
 	return c, nil
@@ -156,6 +173,14 @@ func precisionOf(d safetensors.DType) (Precision, error) {
 		return Float64, nil
 	}
 	return 0, fmt.Errorf("element type %v, want F32 or F64", d)
+}
+
+// holds says whether x is finite as a number of the precision.
+func (p Precision) holds(x float64) bool {
+	if p == Float32 {
+		x = float64(float32(x))
+	}
+	return x-x == 0
 }
 
 // encode returns v as little-endian bytes.

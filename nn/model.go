@@ -34,7 +34,7 @@ type Model interface {
 	Build(b *Builder, x *gorgonia.Node) (*gorgonia.Node, error)
 }
 
-// MLP is the paper's predictor for tables (section 5): In features, one hidden
+// MLP is the paper's predictor for tables (appendix C.1): In features, one hidden
 // layer with ReLU, Out unbounded linear outputs.
 type MLP struct {
 	in, hidden, out int

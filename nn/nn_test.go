@@ -192,7 +192,7 @@ func newSession(t testing.TB, cfg nn.SessionConfig) nn.Session {
 }
 
 // TestAdamAgainstTwin compares several updates, at changing learning rates,
-// with the formulas written out (paper, section 5: clipping per array by
+// with the formulas written out (paper, appendix C.1: clipping per array by
 // default, then Adam with epsilon outside the root after bias correction).
 func TestAdamAgainstTwin(t *testing.T) {
 	m := nn.NewMLP(4, 6, 3)
@@ -364,7 +364,7 @@ func TestSessionRefuses(t *testing.T) {
 }
 
 // TestGlorotUniform checks bound, spread and zero biases of the initialiser
-// (paper, section 5).
+// (paper, appendix C.1).
 func TestGlorotUniform(t *testing.T) {
 	m := nn.NewMLP(8, 64, 50)
 	theta := make([]float64, m.Layout().Len())

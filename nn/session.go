@@ -73,6 +73,10 @@ type Session interface {
 	// CopyGradient writes the gradient of the last Gradient call to dst, of
 	// length Layout().Trainable().
 	CopyGradient(dst []float64)
+	// AddProximal adds mu (θ - ref), the gradient of (mu/2)|θ - ref|², to the
+	// gradient of the last Gradient call. ref is as long as the whole vector;
+	// its buffers do not matter.
+	AddProximal(mu float64, ref []float64)
 	// ResetOptimizer forgets the Adam moments and the step count.
 	ResetOptimizer()
 	// Update clips the gradient and takes an Adam step at learning rate lr.
@@ -80,7 +84,7 @@ type Session interface {
 	// Predict runs the network on the first rows rows and writes the outputs
 	// to dst [rows, Out].
 	Predict(dst []float64, rows int) error
-	// Close releases the graphs.
+	// Close releases the graphs. The session must not be used afterwards.
 	Close() error
 }
 
@@ -110,7 +114,7 @@ type session[T graphop.Float] struct {
 
 // machine is one compiled graph.
 type machine struct {
-	vm  gorgonia.VM
+	*graphop.Machine
 	out *gorgonia.Node // predictions, or the loss of a training graph
 }
 
@@ -159,7 +163,11 @@ func (s *session[T]) compile(loss func(*gorgonia.Node) (*gorgonia.Node, error)) 
 			return nil, fmt.Errorf("nn: gradient of %s: %w", s.model.Name(), err)
 		}
 	}
-	return &machine{vm: gorgonia.NewTapeMachine(g), out: out}, nil
+	m, err := graphop.NewMachine(g)
+	if err != nil {
+		return nil, fmt.Errorf("nn: %s: %w", s.model.Name(), err)
+	}
+	return &machine{m, out}, nil
 }
 
 func (s *session[T]) Batch() int { return s.run.Batch }
@@ -198,8 +206,7 @@ func (s *session[T]) runRows(m *machine, rows int, train bool) error {
 		return fmt.Errorf("nn: %d rows in a graph of %d", rows, s.run.Batch)
 	}
 	s.run.Rows, s.run.Train = rows, train
-	m.vm.Reset()
-	return m.vm.RunAll()
+	return m.Run()
 }
 
 func (s *session[T]) Gradient(rows int) (float64, error) {
@@ -209,7 +216,7 @@ func (s *session[T]) Gradient(rows int) (float64, error) {
 	if err := s.runRows(s.train, rows, true); err != nil {
 		return 0, err
 	}
-	loss := graphop.Number(s.train.out.Value())
+	loss := graphop.Number(s.train.Value(s.train.out))
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return 0, fmt.Errorf("loss is %v: %w", loss, ErrNonFinite)
 	}
@@ -222,6 +229,13 @@ func (s *session[T]) CopyGradient(dst []float64) {
 	}
 }
 
+func (s *session[T]) AddProximal(mu float64, ref []float64) {
+	s.checkLen("add the proximal term of", len(ref))
+	for i := range s.grad {
+		s.grad[i] += T(mu * (float64(s.value[i]) - ref[i]))
+	}
+}
+
 func (s *session[T]) Predict(dst []float64, rows int) error {
 	if len(dst) != rows*s.model.Out() {
 		return fmt.Errorf("nn: predictions of %d rows into %d values, want %d", rows, len(dst), rows*s.model.Out())
@@ -229,16 +243,13 @@ func (s *session[T]) Predict(dst []float64, rows int) error {
 	if err := s.runRows(s.eval, rows, false); err != nil {
 		return err
 	}
-	for i, v := range graphop.Data[T](s.eval.out.Value())[:len(dst)] {
+	for i, v := range graphop.Data[T](s.eval.Value(s.eval.out))[:len(dst)] {
 		dst[i] = float64(v)
 	}
 	return nil
 }
 
 func (s *session[T]) Close() error {
-	err := s.eval.vm.Close()
-	if s.train != nil {
-		err = errors.Join(err, s.train.vm.Close())
-	}
-	return err
+	s.train, s.eval = nil, nil
+	return nil
 }

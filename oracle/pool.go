@@ -8,12 +8,14 @@ import (
 )
 
 // Solver is what one goroutine of a Pool owns: a linear minimiser and a
-// projection solver over the same polytope (nil where it has none), and
-// Scratch, three vectors of length Dim for the job's own use.
+// projection solver over the same polytope (nil where it has none), and, for
+// the job's own use, Scratch, three vectors of length Dim, and Memo, whatever a
+// job wants to find again in its next row. Results must not depend on Memo.
 type Solver struct {
 	Linear    Linear
 	Projector Projector
 	Scratch   [3][]float64
+	Memo      any
 }
 
 // Minimize solves the linear problem and returns its optimal value. A solve

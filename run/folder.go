@@ -102,7 +102,7 @@ type results struct {
 // WriteResults writes ResultFile.
 func (f *Folder) WriteResults(r []Result) error { return f.WriteJSON(ResultFile, results{r}) }
 
-// Results reads ResultFile.
+// Results reads ResultFile. An error about its content wraps ErrFolder.
 func (f *Folder) Results() ([]Result, error) {
 	path := f.Path(ResultFile)
 	data, err := os.ReadFile(path)
@@ -111,10 +111,10 @@ func (f *Folder) Results() ([]Result, error) {
 	}
 	var r results
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w: %w", path, ErrFolder, err)
 	}
 	if len(r.Runs) == 0 {
-		return nil, fmt.Errorf("%s: no runs", path)
+		return nil, fmt.Errorf("%s: no runs: %w", path, ErrFolder)
 	}
 	return r.Runs, nil
 }

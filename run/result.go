@@ -30,7 +30,7 @@ type ClientResult struct {
 }
 
 // StageResult is the result of one stage for one seed. Its regret is the
-// unweighted mean over clients (paper, section 7).
+// unweighted mean over clients.
 type StageResult struct {
 	Regret
 	Clients []ClientResult `json:"clients,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"fedrspo/internal/graphop"
+	"fedrspo/oracle"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -57,10 +58,10 @@ func apply[T graphop.Float](b *Batch, chat *gorgonia.Node) (*gorgonia.Node, erro
 func (o *lossOp[T]) forward(in []gorgonia.Value) (gorgonia.Value, error) {
 	n := len(o.b.Rows)
 	if n > o.rows {
-		return nil, fmt.Errorf("surrogate: batch of %d rows in a graph of %d", n, o.rows)
+		return nil, fmt.Errorf("surrogate: batch of %d rows in a graph of %d: %w", n, o.rows, oracle.ErrDimension)
 	}
 	if d := o.b.Pool.Polytope().Dim(); d != o.d {
-		return nil, fmt.Errorf("surrogate: feasible set of dimension %d, predictions of dimension %d", d, o.d)
+		return nil, fmt.Errorf("surrogate: feasible set of dimension %d, predictions of dimension %d: %w", d, o.d, oracle.ErrDimension)
 	}
 	live := o.chat[:n*o.d]
 	for i, x := range graphop.Data[T](in[0])[:n*o.d] {

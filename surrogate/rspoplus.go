@@ -2,7 +2,7 @@ package surrogate
 
 import "fedrspo/oracle"
 
-// RSPOPlus is the regularised SPO+ loss of the paper (section 2): SPO+ with
+// RSPOPlus is the regularised SPO+ loss of the paper (section 3.1, corollary 1): SPO+ with
 // the LP oracle replaced by the projection P_λ, which makes it differentiable
 // with a (4/λ)-Lipschitz gradient. With a = 2ĉ-c, q = P_λ(c), p = P_λ(a):
 //

@@ -18,6 +18,7 @@ import (
 	"math"
 	"strings"
 
+	"fedrspo/internal/stream"
 	"fedrspo/oracle"
 )
 
@@ -36,7 +37,7 @@ type Loss interface {
 }
 
 // losses in the order help texts list them.
-var losses = []Loss{MSE{}, SPOPlus{}, RSPOPlus{}}
+var losses = []Loss{RSPOPlus{}, SPOPlus{}, MSE{}, PFYL{}, DPO{}, OptNet{}}
 
 // Names lists the losses ByName knows.
 func Names() []string {
@@ -66,6 +67,8 @@ type Targets struct {
 	q []float64 // [n, d] P_λ(c) for lambda, nil until ProjectCosts
 
 	lambda float64
+	// over is the feasible set that w and q belong to.
+	over oracle.Polytope
 }
 
 // NewTargets returns Targets over costs [n, d], which it does not copy and
@@ -86,9 +89,17 @@ func (t *Targets) Optimum(i int) []float64 { return row(t.w, i, t.d) }
 // Projected is P_λ(c) of sample i for the λ of the last ProjectCosts.
 func (t *Targets) Projected(i int) []float64 { return row(t.q, i, t.d) }
 
-// SolveOptima computes w*(c) of all samples, once.
+// bind forgets the answers over another feasible set.
+func (t *Targets) bind(p oracle.Polytope) {
+	if t.over != p {
+		t.w, t.q, t.over = nil, nil, p
+	}
+}
+
+// SolveOptima computes w*(c) of all samples, unless it holds them for the
+// pool's feasible set already.
 func (t *Targets) SolveOptima(pool *oracle.Pool) error {
-	if t.w != nil {
+	if t.bind(pool.Polytope()); t.w != nil {
 		return nil
 	}
 	w := make([]float64, len(t.c))
@@ -99,10 +110,10 @@ func (t *Targets) SolveOptima(pool *oracle.Pool) error {
 	return nil
 }
 
-// ProjectCosts computes P_λ(c) of all samples, unless it holds them for this λ
-// already (λ changes at most once a round).
+// ProjectCosts computes P_λ(c) of all samples, unless it holds them for the
+// pool's feasible set and this λ already (λ changes at most once a round).
 func (t *Targets) ProjectCosts(pool *oracle.Pool, lambda float64) error {
-	if t.q != nil && t.lambda == lambda {
+	if t.bind(pool.Polytope()); t.q != nil && t.lambda == lambda {
 		return nil
 	}
 	if t.q == nil {
@@ -128,8 +139,12 @@ type Batch struct {
 	Targets *Targets
 	// Rows names the sample of each row; its length is the batch length n.
 	Rows []int
-	// Lambda is the regularisation weight λ of RSPO+; other losses ignore it.
+	// Lambda is the regularisation weight: λ of RSPO+, ε of the OptNet-style
+	// loss; other losses ignore it.
 	Lambda float64
+	// Noise holds the random streams of this visit, one for each sample; the
+	// perturbed losses PFYL and DPO draw from it.
+	Noise stream.Family
 
 	job job
 }

@@ -7,7 +7,7 @@ import (
 	"fedrspo/task"
 )
 
-// minLambda bounds calibrated λ from below (paper, section 3).
+// minLambda bounds calibrated λ from below.
 const minLambda = 1e-6
 
 // calibrate returns λ_j = max(C̄_j/R_j, 1e-6) of a client with feasible set of
@@ -44,7 +44,7 @@ func calibrate(costs task.Matrix, radius float64, opt Calibration) (float64, err
 }
 
 // rate returns η_j = αλ_j/4: a step of the order of the loss's curvature, whose
-// gradient is 4/λ-Lipschitz (paper, section 3).
+// gradient is 4/λ-Lipschitz (paper, equation 11).
 func rate(alpha, lambda float64) float64 { return alpha * lambda / 4 }
 
 // norm is |v|₂, scaled so that no square overflows.

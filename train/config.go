@@ -1,5 +1,5 @@
 // Package train fits predictors to tasks: centralised, in each client alone,
-// or federated and then personalised (paper, sections 4 and 5). It owns what
+// or federated and then personalised (paper, section 3.2). It owns what
 // happens around a loss: calibration of λ and η, their annealing, the freeze
 // rule and early stopping, local training, and evaluation by decision regret.
 //
@@ -15,6 +15,7 @@ import (
 	"math"
 	"runtime"
 
+	"fedrspo/federation"
 	"fedrspo/nn"
 	"fedrspo/surrogate"
 )
@@ -70,7 +71,7 @@ type Stage struct {
 	// computed from; fewer where a client has fewer.
 	Monitor int
 	// MonitorFraction of the clients gives the samples of the federated
-	// stage's pooled monitor.
+	// stage's pooled monitor; it counts like Fraction.
 	MonitorFraction float64
 	// EarlyStop is the number of rounds a client trains after the one it froze
 	// in (RSPO+, personalisation only); negative means all of them.
@@ -103,7 +104,7 @@ type Config struct {
 	Workers int
 }
 
-// Calibration holds the options of the calibration of λ_j (paper, section 3).
+// Calibration holds the options of the calibration of λ_j (paper, equation 11).
 type Calibration struct {
 	// Averaged gives every client the mean λ and the mean η over all clients.
 	Averaged bool
@@ -176,6 +177,12 @@ func (s Stage) validate() error {
 		return fmt.Errorf("tau %v, want 0 or more", s.Tau)
 	case s.Monitor < 1:
 		return fmt.Errorf("%d monitor samples, want at least 1", s.Monitor)
+	}
+	if err := (federation.Settings{Fraction: s.Fraction}).Validate(); err != nil {
+		return err
+	}
+	if err := (federation.Settings{Fraction: s.MonitorFraction}).Validate(); err != nil {
+		return fmt.Errorf("monitor: %w", err)
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ type Decision struct {
 	Cost, Optimum float64
 }
 
-// minOptimum bounds the denominator of relative regret: a client whose optimal
-// values are all zero (capacity 0, say) has relative regret 0 where its
+// minOptimum stands for the denominator of relative regret where all optimal
+// values of a client are zero (capacity 0, say): it then is 0 where the
 // decisions are optimal, and a finite number otherwise.
 const minOptimum = 1e-8
 
 // evaluate returns the regret of the session's network over a client's test
-// samples (paper, section 7): decisions are always LP decisions, and relative
+// samples (paper, appendix C.1): decisions are always LP decisions, and relative
 // regret is a ratio of means. optima are the z* of the samples. visit, if not
 // nil, sees every decision in order.
 func (w *worker) evaluate(ctx context.Context, c *task.Client, optima []float64, visit func(Decision) error) (run.Regret, error) {
@@ -50,7 +50,10 @@ func (w *worker) evaluate(ctx context.Context, c *task.Client, optima []float64,
 		return run.Regret{}, err
 	}
 	n := float64(c.Test.Len())
-	r := run.Regret{Absolute: regret / n, Relative: (regret / n) / max(scale/n, minOptimum)}
+	if scale == 0 {
+		scale = minOptimum * n
+	}
+	r := run.Regret{Absolute: regret / n, Relative: (regret / n) / (scale / n)}
 	if math.IsNaN(r.Relative) || math.IsInf(r.Relative, 0) {
 		return r, fmt.Errorf("regret is %v: %w", r.Absolute, oracle.ErrNonFinite)
 	}

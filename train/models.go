@@ -68,6 +68,9 @@ func Evaluate(ctx context.Context, cfg Config, t *task.Task, models nn.Checkpoin
 		if !ok {
 			return nil, fmt.Errorf("no model for client %d", c.ID)
 		}
+		if want := r.Layout().Len(); len(theta) != want {
+			return nil, r.at(i, fmt.Errorf("saved model has %d parameters, %s has %d", len(theta), cfg.Model.Name(), want))
+		}
 		w.session.Load(theta)
 		z, err := optimalValues(c.Test, w.poolFor(c.Polytope).Solver())
 		if err != nil {

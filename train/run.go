@@ -67,6 +67,7 @@ type Run struct {
 	monitors []monitorPart
 	pooled   task.Split // all training data; centralised regime only
 	state    State
+	executed bool
 
 	done, total atomic.Int64
 	observing   sync.Mutex
@@ -99,10 +100,14 @@ func New(cfg Config, t *task.Task, observe func(Progress)) (*Run, error) {
 	return r, nil
 }
 
-// Execute trains and evaluates. When ctx ends it returns ctx's error as soon
+// Execute trains and evaluates, once. When ctx ends it returns ctx's error as soon
 // as the current batches are done; Result then tells what was finished. An
 // error of training names stage, round, client, epoch and batch.
 func (r *Run) Execute(ctx context.Context) error {
+	if r.executed {
+		return errors.New("train: a run executes once; make another with New")
+	}
+	r.executed = true
 	if err := r.start(); err != nil {
 		return err
 	}
@@ -274,12 +279,17 @@ func (r *Run) prepare(ctx context.Context) error {
 		if r.state.Clients[i].Lambda, err = calibrate(costs, c.Polytope.Radius(), r.cfg.Calibration); err != nil {
 			return r.at(i, fmt.Errorf("calibration: %w", err))
 		}
+		// A stage's monitor is the first of these.
+		want := r.cfg.Personal.Monitor
+		if r.cfg.Regime == Federated {
+			want = max(want, r.cfg.Fed.Monitor)
+		}
 		rows := make([]int, c.Val.Len())
 		for k := range rows {
 			rows[k] = k
 		}
 		s := stream.New(stream.Key{Seed: r.cfg.Seed, Purpose: "monitor", Client: c.ID})
-		rows = stream.Choose(s, rows, min(r.cfg.Personal.Monitor, len(rows)))
+		rows = stream.Choose(s, rows, min(want, len(rows)))
 		r.monitors[i], err = newMonitorPart(i, c, rows, solver)
 		return err
 	})
@@ -290,7 +300,7 @@ func (r *Run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// setRates resolves the learning rates of both stages (paper, section 3, for
+// setRates resolves the learning rates of both stages (paper, equation 11, for
 // η_j) and the averaged variant of the calibration.
 func (r *Run) setRates() {
 	clients := r.state.Clients
@@ -355,7 +365,7 @@ func (r *Run) roundSize() int {
 	return r.fedSettings().RoundSize(n)
 }
 
-// federate runs the rounds of paper, section 5.
+// federate runs the rounds of paper, table 1, stage 2.
 func (r *Run) federate(ctx context.Context) error {
 	server, err := federation.New(r.fedSettings(), federation.FedAvg{}, r.serverClients(), r.state.Initial)
 	if err != nil {
@@ -489,7 +499,7 @@ func (r *Run) pooledMonitor() []monitorPart {
 	slices.Sort(ids)
 	parts := make([]monitorPart, m)
 	for k, i := range ids {
-		parts[k] = r.monitors[i]
+		parts[k] = r.monitors[i].first(r.cfg.Fed.Monitor)
 	}
 	return parts
 }
@@ -553,7 +563,7 @@ func (r *Run) rounds(ctx context.Context, w *worker, i int, name string, data *s
 		m.TrainLoss = loss
 		c.Steps += steps
 		if r.cfg.Loss.Regularized() {
-			u, err := r.freezeStatistic(w, r.monitors[i:i+1], func(int) float64 { return lambda })
+			u, err := r.freezeStatistic(w, []monitorPart{r.monitors[i].first(stage.Monitor)}, func(int) float64 { return lambda })
 			if err != nil {
 				return fmt.Errorf("round %d: %w", round, err)
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // Schedule is the annealing state of one client, or of the federated stage
-// (paper, section 4): a step index t that advances once per round until the
+// (paper, section 3.2): a step index t that advances once per round until the
 // freeze rule stops it. Rounds count from 0.
 type Schedule struct {
 	// Step is t; the first round uses t = 0.
@@ -59,7 +59,7 @@ func (s Schedule) Stopped(round int, stage Stage) bool {
 }
 
 // monitorPart is one client's share of the samples of the freeze statistic
-// (paper, section 4)
+// (paper, equation 6)
 //
 //	Ũ = mean_i(c_i·P_λ(c_i) - z*_i) / (mean_i |z*_i| + 1e-8)
 //
@@ -85,6 +85,13 @@ func newMonitorPart(index int, c *task.Client, rows []int, solver *oracle.Solver
 		p.z = append(p.z, z)
 	}
 	return p, nil
+}
+
+// first returns the part's first n samples, or all where it has fewer.
+func (p monitorPart) first(n int) monitorPart {
+	n = min(n, len(p.z))
+	p.costs, p.z = p.costs[:n], p.z[:n]
+	return p
 }
 
 // excess adds the part's Σ(c·P_λ(c)-z*) and Σ|z*| to the totals.

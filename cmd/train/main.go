@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,7 +40,11 @@ func command(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	// A second signal ends the program at once.
 	context.AfterFunc(ctx, stop)
-	err := dispatch(ctx, args, stdout, stderr)
+	out := &checkedWriter{w: stdout}
+	err := dispatch(ctx, args, out, stderr)
+	if err == nil {
+		err = out.err
+	}
 	switch {
 	case err == nil:
 		return exitOK
@@ -54,6 +59,22 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// checkedWriter remembers the first failure, so that a full disk or a closed
+// pipe behind standard output makes the program fail.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if err != nil {
+		err = fmt.Errorf("standard output: %w", err)
+		c.err = cmp.Or(c.err, err)
+	}
+	return n, err
 }
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -94,6 +115,10 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, stderr io.Writer) error {
 	start := time.Now()
 	timing := run.Timing{Started: start.Format(time.RFC3339), Workers: defaultWorkers(o.workers)}
+	// What is wrong with the data should say so before a folder is made.
+	if err := s.Check(); err != nil {
+		return err
+	}
 	folder, err := outFolder(o, start)
 	if err != nil {
 		return err
@@ -116,16 +141,15 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	})
 	bar.close()
 	timing.WallSeconds = time.Since(start).Seconds()
-	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled)
-	if err != nil && !interrupted {
-		return err
-	}
 	if folder != nil {
 		if werr := errors.Join(folder.WriteResults(results), folder.WriteJSON(run.TimingFile, timing)); werr != nil {
-			return werr
+			return errors.Join(err, werr)
 		}
 	}
-	if perr := report(o, s, results, timing.WallSeconds, stdout); perr != nil {
+	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
+		return err
+	}
+	if perr := report(o, s, results, timing, stdout); perr != nil {
 		return perr
 	}
 	if folder != nil && !o.json {
@@ -180,14 +204,16 @@ func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, std
 			return err
 		}
 	}
-	if err := report(o, s, results, time.Since(start).Seconds(), stdout); err != nil {
+	if err := report(o, s, results, run.Timing{WallSeconds: time.Since(start).Seconds()}, stdout); err != nil {
 		return err
 	}
-	if !o.isSet("data") {
-		saved, err := from.Results()
-		if err != nil {
-			return err
-		}
+	saved, err := from.Results()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		fmt.Fprintf(stderr, "The run was killed before it wrote %s; its models are judged, not compared.\n", from.Path(run.ResultFile))
+	case err != nil:
+		return err
+	case !o.given["data"]:
 		if err := run.SameRegrets(results, saved); err != nil {
 			return fmt.Errorf("the saved models do not reproduce %s: %w", from.Path(run.ResultFile), err)
 		}
@@ -200,9 +226,9 @@ func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, std
 }
 
 // report prints the results as a table or as JSON.
-func report(o *options, s experiment.Setting, results []run.Result, wall float64, stdout io.Writer) error {
+func report(o *options, s experiment.Setting, results []run.Result, timing run.Timing, stdout io.Writer) error {
 	if o.json {
-		return printJSON(stdout, jsonReport(results, wall))
+		return printJSON(stdout, jsonReport(results, timing))
 	}
 	return printTable(stdout, s, results)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 // options is the parsed command line and configuration file.
 type options struct {
 	fs *flag.FlagSet
+	// given are the flags on the command line itself.
+	given map[string]bool
 
 	// What to run.
 	task, loss, regime, model, device, lr string
@@ -97,7 +100,7 @@ func newOptions(kind experiment.Kind, regime train.Regime) *options {
 	fs.IntVar(&o.rounds, "rounds", main.Rounds, "rounds of federated training; of training, in the other regimes")
 	fs.IntVar(&o.epochs, "epochs", main.Epochs, "passes over a client's data in each round")
 	fs.IntVar(&o.batch, "batch", d.Batch, "samples of a gradient step")
-	fs.Float64Var(&o.fraction, "fraction", main.Fraction, "share of the clients that take part in a round; above 1, their number")
+	fs.Float64Var(&o.fraction, "fraction", main.Fraction, "share of the clients that take part in a round, above 0; above 1, their number")
 	fs.StringVar(&o.lr, "lr", "paper", "learning `rate`: paper (calibrated for rspo+, 0.001 for others), matched (the others use the mean calibrated rate), or a number for all")
 	fs.IntVar(&o.personalRounds, "personal-rounds", d.Personal.Rounds, "rounds of personalisation after federated training")
 	fs.IntVar(&o.personalEpochs, "personal-epochs", d.Personal.Epochs, "passes over a client's data in each round of personalisation")
@@ -122,13 +125,23 @@ func newOptions(kind experiment.Kind, regime train.Regime) *options {
 }
 
 // parse reads the command line and the configuration file it names. Defaults
-// depend on task and regime, so it reads them first.
+// depend on task and regime, so it reads them first. With -h the error is
+// flag.ErrHelp and the options are those to describe.
 func parse(args []string) (*options, error) {
 	kind, regime := experiment.Kinds[0], train.Federated
 	for {
 		o := newOptions(kind, regime)
-		if err := o.fs.Parse(args); err != nil {
-			return o, usageError{err}
+		help, err := o.parseArgs(args)
+		if help {
+			wantKind, err := experiment.ByName(o.task)
+			wantRegime := train.Regime(o.regime)
+			if err != nil || !slices.Contains(train.Regimes, wantRegime) {
+				return newOptions(kind, regime), flag.ErrHelp
+			}
+			return newOptions(wantKind, wantRegime), flag.ErrHelp
+		}
+		if err != nil {
+			return nil, usageError{err}
 		}
 		if o.fs.NArg() > 0 {
 			return nil, usagef("unexpected argument %q; settings are flags, as in -loss spo+", o.fs.Arg(0))
@@ -158,6 +171,18 @@ func parse(args []string) (*options, error) {
 	}
 }
 
+// parseArgs parses the command line, reading on after -h.
+func (o *options) parseArgs(args []string) (help bool, err error) {
+	err = o.fs.Parse(args)
+	for errors.Is(err, flag.ErrHelp) {
+		help = true
+		err = o.fs.Parse(o.fs.Args())
+	}
+	o.given = map[string]bool{}
+	o.fs.Visit(func(f *flag.Flag) { o.given[f.Name] = true })
+	return help, err
+}
+
 // isSet says whether a flag was given on the command line or in the file.
 func (o *options) isSet(name string) bool {
 	found := false
@@ -172,20 +197,20 @@ func (o *options) read(path string) error {
 	if err != nil {
 		return usagef("config: %s: %s", path, oneLine(err))
 	}
-	given := map[string]bool{}
-	o.fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for _, key := range meta.Keys() {
-		name := key.String()
-		if !slices.Contains(settings, name) && !slices.Contains([]string{"workers", "out", "progress", "json"}, name) {
-			return usagef("config: %s: unknown key %q%s", path, name, o.suggest(name))
+		name := key[0]
+		switch keys[name].(type) {
+		case map[string]any, []map[string]any:
+			return usagef("config: %s: %q is a table; settings are plain keys, named as the flags", path, name)
 		}
+		if !slices.Contains(fileKeys, name) {
+			return usagef("config: %s: unknown key %q%s", path, name, suggest(name))
+		}
+		text, err := tomlText(keys[name], o.fs.Lookup(name))
 		// -seed and -seeds say the same thing: either on the command line wins
 		// over both in the file.
-		if given[name] || (name == "seed" && given["seeds"]) || (name == "seeds" && given["seed"]) {
-			continue
-		}
-		text, err := tomlText(keys[name])
-		if err == nil {
+		wins := o.given[name] || (name == "seed" && o.given["seeds"]) || (name == "seeds" && o.given["seed"])
+		if err == nil && !wins {
 			err = o.fs.Set(name, text)
 		}
 		if err != nil {
@@ -195,46 +220,117 @@ func (o *options) read(path string) error {
 	return nil
 }
 
-// tomlText turns a TOML value into a flag's text; a list becomes a comma list.
-func tomlText(v any) (string, error) {
-	switch v := v.(type) {
-	case string:
-		return v, nil
+// fileKeys are the flags a configuration file may set.
+var fileKeys = slices.Concat(settings, []string{"workers", "out", "progress", "json"})
+
+// listFlags are the flags whose value in the file may be a list.
+var listFlags = []string{"loss", "seeds"}
+
+// tomlText turns a TOML value into the text of flag f; a list becomes a comma
+// list. It refuses a value of another type than the flag's.
+func tomlText(v any, f *flag.Flag) (string, error) {
+	list := slices.Contains(listFlags, f.Name)
+	number, want := false, ""
+	switch f.Value.(flag.Getter).Get().(type) {
 	case bool:
-		return strconv.FormatBool(v), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
+		want = "true or false"
+		if v, ok := v.(bool); ok {
+			return strconv.FormatBool(v), nil
+		}
+	case int, int64:
+		want = "a whole number"
+		if v, ok := v.(int64); ok {
+			return strconv.FormatInt(v, 10), nil
+		}
 	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64), nil
+		want, number = "a number", true
+	default:
+		want = "a string"
+		number = f.Name == "lr" || f.Name == "seeds"
+		if number {
+			want += " or a number"
+		}
+		if list {
+			want += ", or a list"
+		}
+		if v, ok := v.(string); ok {
+			return v, nil
+		}
+	}
+	switch v := v.(type) {
+	case int64:
+		if number {
+			return strconv.FormatInt(v, 10), nil
+		}
+	case float64:
+		if number {
+			return strconv.FormatFloat(v, 'g', -1, 64), nil
+		}
 	case []any:
+		if !list {
+			break
+		}
 		parts := make([]string, len(v))
 		for i, e := range v {
+			if _, nested := e.([]any); nested {
+				return "", errors.New("a list in a list")
+			}
 			var err error
-			if parts[i], err = tomlText(e); err != nil {
+			if parts[i], err = tomlText(e, f); err != nil {
 				return "", err
 			}
 		}
 		return strings.Join(parts, ","), nil
 	}
-	return "", fmt.Errorf("got %T, want a string, a number, true or false, or a list", v)
+	return "", fmt.Errorf("got %s, want %s", tomlType(v), want)
 }
 
-// suggest proposes the flag nearest to a misspelt name.
-func (o *options) suggest(name string) string {
-	best, most := "", 0
-	o.fs.VisitAll(func(f *flag.Flag) {
-		n := 0
-		for n < len(f.Name) && n < len(name) && f.Name[n] == name[n] {
-			n++
+// tomlType names the type of a TOML value.
+func tomlType(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("the string %q", v)
+	case bool, int64, float64:
+		return fmt.Sprint(v)
+	case []any:
+		return "a list"
+	}
+	return "a date or time"
+}
+
+// suggest proposes the key nearest to a misspelt one, if it is near.
+func suggest(name string) string {
+	best, least := "", 2+len(name)/3
+	for _, key := range fileKeys {
+		if d := editDistance(name, key); d < least {
+			best, least = key, d
 		}
-		if n > most && n >= 2 {
-			best, most = f.Name, n
-		}
-	})
+	}
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (do you mean %q?)", best)
+}
+
+// editDistance is the least number of bytes to insert, delete or replace to
+// turn a into b (Levenshtein 1966).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // applies says why a flag has no effect in these settings, or "". regularized
@@ -252,6 +348,10 @@ func (o *options) applies(name string, regularized bool) string {
 		}
 	}
 	switch name {
+	case "seed", "seeds":
+		if o.export != "" && o.data != "" {
+			return "-data names the dataset"
+		}
 	case "alpha", "personal-alpha":
 		switch {
 		case o.lr != "paper" && o.lr != "matched":
@@ -290,12 +390,25 @@ func (o *options) setting() (experiment.Setting, error) {
 	}
 	var unused error
 	o.fs.Visit(func(f *flag.Flag) {
-		if why := o.applies(f.Name, experiment.Regularized(losses)); why != "" && unused == nil {
+		why := o.applies(f.Name, experiment.Regularized(losses))
+		switch {
+		case why == "" || unused != nil:
+		case o.given[f.Name]:
 			unused = usagef("-%s has no effect here: %s", f.Name, why)
+		case o.eval == "": // -eval may ask for a part of what the file says
+			unused = usagef("config: %s: key %q has no effect here: %s", o.config, f.Name, why)
 		}
 	})
 	if unused != nil {
 		return s, unused
+	}
+	if o.export != "" {
+		if err := o.checkExport(seeds); err != nil {
+			return s, err
+		}
+	}
+	if err := o.checkRanges(); err != nil {
+		return s, err
 	}
 	if o.device != "cpu" {
 		return s, usagef("unknown device %q, want cpu", o.device)
@@ -340,10 +453,72 @@ func (o *options) setting() (experiment.Setting, error) {
 	return s, nil
 }
 
+// ranges holds the flags that are numbers and the values they may have; above
+// says that the lower end is not one of them. The upper ends are far beyond
+// use, and keep sums and allocations within bounds.
+var ranges = []struct {
+	flags  []string
+	lo, hi float64
+	above  bool
+}{
+	{[]string{"rounds", "personal-rounds"}, 0, 1e6, false},
+	{[]string{"epochs", "personal-epochs", "batch", "monitor"}, 1, 1e6, false},
+	{[]string{"early-stop"}, -1, 1e6, false},
+	{[]string{"workers"}, 0, 1024, false},
+	{[]string{"fraction"}, 0, 1e6, true},
+	{[]string{"alpha", "personal-alpha"}, 0, 1e12, true},
+	{[]string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau"}, 0, 1e12, false},
+}
+
+// checkRanges reports the first number out of its range.
+func (o *options) checkRanges() error {
+	for _, r := range ranges {
+		for _, name := range r.flags {
+			value := o.fs.Lookup(name).Value.(flag.Getter).Get()
+			x, isFloat := value.(float64)
+			if n, ok := value.(int); ok {
+				x = float64(n)
+			}
+			// Written so that NaN fails.
+			if x >= r.lo && x <= r.hi && !(r.above && x == r.lo) {
+				continue
+			}
+			kind, from := "whole number", "from"
+			if isFloat {
+				kind = "number"
+			}
+			if r.above {
+				from = "above"
+			}
+			return usagef("-%s is %v, want a %s %s %.0f to %.7g", name, value, kind, from, r.lo, r.hi)
+		}
+	}
+	return nil
+}
+
+// checkExport refuses flags of the command line that do not shape a dataset. A
+// configuration file may hold them, so that a run's data can be exported.
+func (o *options) checkExport(seeds []int64) error {
+	for _, g := range groups {
+		for _, name := range g.flags {
+			if o.given[name] && !slices.Contains([]string{"export", "config", "task", "seed", "seeds", "data", "eta-obj", "eta-constr", "eta-data"}, name) {
+				return usagef("-%s has no effect with -export", name)
+			}
+		}
+	}
+	if len(seeds) > 1 {
+		return usagef("-export writes the dataset of one seed, got %d seeds; give -seed", len(seeds))
+	}
+	return nil
+}
+
+// maxSeeds bounds the list of seeds.
+const maxSeeds = 100_000
+
 // parseSeeds reads a comma list of seeds and ranges a..b.
 func parseSeeds(list string) ([]int64, error) {
-	const limit = 100_000
 	var seeds []int64
+	seen := map[int64]bool{}
 	for _, part := range strings.Split(list, ",") {
 		part = strings.TrimSpace(part)
 		from, to, isRange := strings.Cut(part, "..")
@@ -352,13 +527,18 @@ func parseSeeds(list string) ([]int64, error) {
 		}
 		a, errA := strconv.ParseInt(from, 10, 64)
 		b, errB := strconv.ParseInt(to, 10, 64)
-		if errA != nil || errB != nil || b < a || b-a >= limit {
+		if errA != nil || errB != nil || b < a {
 			return nil, usagef("-seeds %q: got %q, want a whole number or a range such as 1..5", list, part)
 		}
+		// The difference of two int64 fits a uint64.
+		if uint64(b)-uint64(a) >= uint64(maxSeeds-len(seeds)) {
+			return nil, usagef("-seeds %q: more than %d seeds", list, maxSeeds)
+		}
 		for s := a; ; s++ {
-			if slices.Contains(seeds, s) {
+			if seen[s] {
 				return nil, usagef("-seeds %q: seed %d is named twice", list, s)
 			}
+			seen[s] = true
 			if seeds = append(seeds, s); s == b {
 				break
 			}
@@ -436,6 +616,14 @@ Defaults are the paper's protocol for -task %s -regime %s.
 			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, wrap(usage, "        ", 80))
 		}
 	}
+	fmt.Fprint(w, `
+A run folder holds config.toml (the resolved settings: train -config repeats
+the run), result.json, metrics.jsonl (a line a round), models/LOSS/seed-N/ (in
+safetensors format), version.json and timing.json.
+
+Ctrl-C keeps what is finished. Exit codes: 0 done, 1 failed, 2 a mistake in the
+flags or the configuration file, 130 interrupted.
+`)
 }
 
 // wrap breaks text into lines of at most width characters.

@@ -13,31 +13,41 @@ import (
 )
 
 // jsonRun is one loss in the output of -json: a run.Result without the
-// clients, and with the wall time.
+// clients, and with the wall time where it is known.
 type jsonRun struct {
 	run.Result
-	WallSeconds float64 `json:"wall_seconds"`
+	WallSeconds *float64 `json:"wall_seconds,omitempty"`
 }
 
 // jsonReport is the object -json prints: the run itself, or a list of runs.
-func jsonReport(results []run.Result, wall float64) any {
+func jsonReport(results []run.Result, timing run.Timing) any {
 	runs := make([]jsonRun, len(results))
 	for k, r := range results {
-		runs[k] = jsonRun{r, wall}
+		runs[k] = jsonRun{Result: r}
 		runs[k].Seeds = slices.Clone(r.Seeds)
 		for i := range runs[k].Seeds {
 			s := &runs[k].Seeds[i]
 			s.Steps = 0
 			s.Fed, s.Personal = withoutClients(s.Fed), withoutClients(s.Personal)
 		}
+		for _, t := range timing.Runs {
+			if t.Loss != r.Loss {
+				continue
+			}
+			if runs[k].WallSeconds == nil {
+				runs[k].WallSeconds = new(float64)
+			}
+			*runs[k].WallSeconds += t.WallSeconds
+		}
 	}
 	if len(runs) == 1 {
+		runs[0].WallSeconds = &timing.WallSeconds
 		return runs[0]
 	}
 	return struct {
 		Runs        []jsonRun `json:"runs"`
 		WallSeconds float64   `json:"wall_seconds"`
-	}{runs, wall}
+	}{runs, timing.WallSeconds}
 }
 
 func withoutClients(s *run.StageResult) *run.StageResult {

@@ -39,6 +39,31 @@ func Source(k Key) *rand.PCG {
 	return rand.NewPCG(binary.LittleEndian.Uint64(sum[:8]), binary.LittleEndian.Uint64(sum[8:16]))
 }
 
+// Family is a set of streams that share a Key and differ in an index, such as
+// one for each sample of a client. Seeding one costs a few nanoseconds.
+type Family struct{ hi, lo uint64 }
+
+// NewFamily returns the streams of k.
+func NewFamily(k Key) Family {
+	p := Source(k)
+	return Family{p.Uint64(), p.Uint64()}
+}
+
+// Seed sets p to the start of stream i. Indices are mixed with SplitMix64
+// (Steele, Lea and Flood 2014), so that neighbours give unrelated streams.
+func (f Family) Seed(p *rand.PCG, i int) {
+	const golden = 0x9e3779b97f4a7c15
+	x := uint64(i) * golden
+	p.Seed(mix(f.hi+x), mix(f.lo^mix(x+golden)))
+}
+
+// mix is the finaliser of SplitMix64, a bijection.
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // Permute fills dst with a uniform random permutation of 0..len(dst)-1
 // (Fisher and Yates, in Durstenfeld's form).
 func Permute(r *rand.Rand, dst []int) {

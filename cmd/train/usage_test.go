@@ -1,0 +1,289 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"fedrspo/experiment"
+	"fedrspo/run"
+)
+
+// TestUsageErrors goes through the rules of the flags: every mistake is one
+// line, a hint and exit code 2, and nothing is written.
+func TestUsageErrors(t *testing.T) {
+	t.Chdir(t.TempDir())
+	data := smallData(t)
+	for args, want := range map[string]string{
+		"-no-such-flag":        "no-such-flag",
+		"extra":                `"extra"`,
+		"-json extra":          `"extra"`,
+		"-rounds":              "-rounds",
+		"-rounds 2.5":          "-rounds",
+		"-rounds many":         `"many"`,
+		"-rounds 1e3":          "-rounds",
+		"-task tsp":            `"tsp"`,
+		"-loss hinge":          `"hinge"`,
+		"-loss rspo+,":         `""`,
+		"-loss mse,spo+,mse":   `"mse"`,
+		"-regime solo":         `"solo"`,
+		"-model cnn":           `"cnn"`,
+		"-device tpu":          `"tpu"`,
+		"-progress maybe":      `"maybe"`,
+		"-lr fast":             `"fast"`,
+		"-lr -0.1":             `"-0.1"`,
+		"-lr 0":                `"0"`,
+		"-lr NaN":              `"NaN"`,
+		"-lr Inf":              `"Inf"`,
+		"-lr 1e999":            `"1e999"`,
+		"-seed 1.5":            "-seed",
+		"-seed 1 -seeds 2":     "exclude",
+		"-seeds 1,x":           `"x"`,
+		"-seeds 1,,2":          `""`,
+		"-seeds 5..1":          `"5..1"`,
+		"-seeds 1..2..3":       `"1..2..3"`,
+		"-seeds 1..3,2":        "named twice",
+		"-seeds 1..2000000000": "more than",
+		"-seeds -9223372036854775808..9223372036854775807": "more than",
+		"-seeds 1..90000,100001..200000":                   "more than",
+		"-fraction 1.5":                                    "1.5",
+		// Flags that would have no effect.
+		"-data D -eta-obj 1":                                    "-eta-obj",
+		"-data D -eta-constr 0":                                 "-eta-constr",
+		"-data D -eta-data 1":                                   "-eta-data",
+		"-loss mse -alpha 1":                                    "-alpha",
+		"-loss spo+ -personal-alpha 1":                          "-personal-alpha",
+		"-lr 0.1 -alpha 1":                                      "-alpha",
+		"-lr 0.1 -personal-alpha 1":                             "-personal-alpha",
+		"-loss mse -kappa-lambda 1":                             "-kappa-lambda",
+		"-loss mse -kappa-lr 1":                                 "-kappa-lr",
+		"-loss mse -fed-kappa-lambda 1":                         "-fed-kappa-lambda",
+		"-loss mse -fed-kappa-lr 1":                             "-fed-kappa-lr",
+		"-loss mse,spo+ -tau 1":                                 "-tau",
+		"-loss mse -lr matched -early-stop 1":                   "-early-stop",
+		"-loss mse -monitor 1":                                  "-monitor",
+		"-regime local -fraction 1":                             "-fraction",
+		"-regime local -personal-rounds 1":                      "-personal-rounds",
+		"-regime local -personal-epochs 1":                      "-personal-epochs",
+		"-regime centralized -personal-alpha 1":                 "-personal-alpha",
+		"-regime centralized -fed-kappa-lr 1":                   "-fed-kappa-lr",
+		"-regime local -fed-kappa-lambda 0":                     "-fed-kappa-lambda",
+		"-export E -rounds 3":                                   "-rounds",
+		"-export E -loss mse":                                   "-loss",
+		"-export E -out none":                                   "-out",
+		"-export E -json":                                       "-json",
+		"-export E -workers 1":                                  "-workers",
+		"-export E -seeds 1..2":                                 "one seed",
+		"-export E -data D -seed 1":                             "-seed",
+		"-export E -eval R":                                     "-export",
+		"-eval R -rounds 1":                                     "-rounds",
+		"-eval R -config C":                                     "-config",
+		"-eval R -eta-obj 1":                                    "-eta-obj",
+		"-config no-such-file.toml":                             "no-such-file.toml",
+		"-config .":                                             "config",
+		"-eval no-such-run":                                     "no-such-run",
+		"-eta-obj 11":                                           "eta_obj",
+		"-eta-constr -1":                                        "eta_constr",
+		"-regime local -loss mse -seeds 1..2 -epochs 0 -json":   "-epochs",
+		"-json -progress on -workers -1":                        "-workers",
+		"-model linear -device cpu -loss rspo+,spo+ -batch -64": "-batch",
+	} {
+		list := strings.Fields(args)
+		if i := slices.Index(list, "D"); i >= 0 {
+			list[i] = data
+		}
+		t.Run(args, func(t *testing.T) { checkError(t, program(list...), exitUsage, want) })
+	}
+	if left := tree(t, "."); len(left) != 0 {
+		t.Errorf("usage errors left files: %v", left)
+	}
+}
+
+// TestNumbers gives every numeric flag values at and beyond its limits. Each
+// ends soon, with a result where the value is allowed and else with a usage
+// error that names the flag: never with a panic, a hang or an exhausted memory.
+func TestNumbers(t *testing.T) {
+	small := []string{"-data", smallData(t), "-out", "none", "-rounds", "1", "-epochs", "1", "-personal-rounds", "1"}
+	values := []string{"NaN", "Inf", "-Inf", "-1", "0", "1", "1e-320", "1e300", "1e9999", "1000000000", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "", "0x"}
+	allowed := map[string][]string{
+		// A million rounds would be allowed, and take their time.
+		"rounds":           {"0", "1"},
+		"personal-rounds":  {"0", "1"},
+		"epochs":           {"1"},
+		"personal-epochs":  {"1"},
+		"batch":            {"1"},
+		"monitor":          {"1"},
+		"early-stop":       {"-1", "0", "1"},
+		"workers":          {"0", "1"},
+		"fraction":         {"1", "1e-320"},
+		"alpha":            {"1", "1000000000"},
+		"personal-alpha":   {"1", "1000000000"},
+		"kappa-lambda":     {"0", "1", "1e-320", "1000000000"},
+		"kappa-lr":         {"0", "1", "1e-320", "1000000000"},
+		"fed-kappa-lambda": {"0", "1", "1e-320", "1000000000"},
+		"fed-kappa-lr":     {"0", "1", "1e-320", "1000000000"},
+		"tau":              {"0", "1", "1e-320", "1000000000"},
+		"seed":             {"-1", "0", "1", "1000000000", "9223372036854775807", "-9223372036854775808"},
+		"eta-obj":          {"0", "1"},
+		"eta-constr":       {"0", "1"},
+		"eta-data":         {"0", "1"},
+	}
+	o, err := parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.fs.VisitAll(func(f *flag.Flag) {
+		switch f.Value.(flag.Getter).Get().(type) {
+		case string, bool:
+			return
+		}
+		ok, listed := allowed[f.Name]
+		if !listed {
+			t.Errorf("the numeric flag -%s is not in this test", f.Name)
+			return
+		}
+		for _, v := range values {
+			t.Run(f.Name+"="+v, func(t *testing.T) {
+				args := append(slices.Clone(small), "-"+f.Name+"="+v)
+				if strings.HasPrefix(f.Name, "eta") {
+					args = append(slices.Clone(short), "-out", "none", "-"+f.Name+"="+v)
+				}
+				done := make(chan outcome, 1)
+				go func() { done <- program(args...) }()
+				var got outcome
+				select {
+				case got = <-done:
+				case <-time.After(time.Minute):
+					t.Fatal("still running after a minute")
+				}
+				if slices.Contains(ok, v) {
+					if got.code != exitOK {
+						t.Errorf("an allowed value fails: %v", got)
+					}
+					return
+				}
+				if strings.HasSuffix(f.Name, "alpha") && v == "1e-320" {
+					// Positive, but the learning rate it leads to may round to 0.
+					if got.code != exitOK {
+						checkError(t, got, exitFailed, "learning rate")
+					}
+					return
+				}
+				want := "-" + f.Name
+				if strings.HasPrefix(f.Name, "eta") {
+					want = "eta" // the task calls its own settings eta_obj and so on
+				}
+				checkError(t, got, exitUsage, want)
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	// A batch beyond all data is all data.
+	args := append(slices.Clone(small), "-json")
+	a, b := mustTrain(t, append(args, "-batch", "10")...), mustTrain(t, append(args, "-batch", "1000000")...)
+	if x, y := regrets(t, a.stdout), regrets(t, b.stdout); x != y {
+		t.Errorf("the batch of a client's 10 samples gives %s, a larger one %s", x, y)
+	}
+	// Early stopping never is as good as stopping after more rounds than there are.
+	args = append(args, "-personal-rounds", "6", "-tau", "1")
+	a, b = mustTrain(t, append(args, "-early-stop", "-1")...), mustTrain(t, append(args, "-early-stop", "1000000")...)
+	if x, y := regrets(t, a.stdout), regrets(t, b.stdout); x != y {
+		t.Errorf("without early stopping the regrets are %s, with a late one %s", x, y)
+	}
+}
+
+// regrets is the JSON of the seeds' regrets, without clock values.
+func regrets(t *testing.T, stdout string) string {
+	t.Helper()
+	var r run.Result
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r.Seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDiverging: training that overflows is an error of one line that says
+// where, and not a result.
+func TestDiverging(t *testing.T) {
+	args := []string{"-data", smallData(t), "-out", "none", "-loss", "mse"}
+	checkError(t, program(append(args, "-lr", "1e200")...), exitFailed, "mse, seed 42", "round", "client", "finite")
+}
+
+func TestHelp(t *testing.T) {
+	o := mustTrain(t, "-h")
+	if o.stderr != "" {
+		t.Errorf("-h writes to stderr: %s", o.stderr)
+	}
+	p, err := parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.fs.VisitAll(func(f *flag.Flag) {
+		if n := strings.Count(o.stdout, "\n  -"+f.Name); n == 0 {
+			t.Errorf("-h does not explain -%s", f.Name)
+		}
+		if _, usage := flag.UnquoteUsage(f); len(usage) < 8 {
+			t.Errorf("-%s is explained by %q", f.Name, usage)
+		}
+	})
+	for i, line := range strings.Split(o.stdout, "\n") {
+		if len(line) > 80 {
+			t.Errorf("line %d has %d characters: %s", i, len(line), line)
+		}
+	}
+	for _, want := range append(experiment.LossNames(), "130", "config.toml", "train -eval runs/") {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("-h does not mention %s", want)
+		}
+	}
+	// The defaults shown are those of the regime, wherever it stands.
+	for _, args := range [][]string{{"-regime", "local", "-h"}, {"-h", "-regime", "local"}, {"-regime=local", "--help", "-json"}} {
+		if o := mustTrain(t, args...); !strings.Contains(o.stdout, "-regime local") || !strings.Contains(o.stdout, "default 60") {
+			t.Errorf("%v does not show the defaults of local training", args)
+		}
+	}
+	// Help helps with a mistake on the same line too.
+	mustTrain(t, "-h", "-regime", "solo")
+	mustTrain(t, "-h", "-no-such-flag")
+}
+
+func TestVersion(t *testing.T) {
+	o := mustTrain(t, "-version")
+	var v run.Version
+	dec := json.NewDecoder(strings.NewReader(o.stdout))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v: %s", err, o.stdout)
+	}
+	if v.Version == "" || v.Kernel == "" || !strings.HasPrefix(v.Go, "go") || !strings.Contains(v.Platform, "/") {
+		t.Errorf("incomplete version %+v", v)
+	}
+}
+
+func TestParseSeeds(t *testing.T) {
+	for list, want := range map[string][]int64{
+		"7":                    {7},
+		"1, 2 ,5..7":           {1, 2, 5, 6, 7},
+		"-2..1":                {-2, -1, 0, 1},
+		"9223372036854775807":  {9223372036854775807},
+		"-9223372036854775808": {-9223372036854775808},
+		"9223372036854775806..9223372036854775807": {9223372036854775806, 9223372036854775807},
+	} {
+		if got, err := parseSeeds(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("parseSeeds(%q) = %v, %v, want %v", list, got, err, want)
+		}
+	}
+	if got, err := parseSeeds(fmt.Sprintf("1..%d", maxSeeds)); err != nil || len(got) != maxSeeds {
+		t.Errorf("the longest list: %d seeds, %v", len(got), err)
+	}
+}
