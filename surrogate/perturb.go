@@ -3,8 +3,8 @@ package surrogate
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
+	"fedrspo/internal/stream"
 	"fedrspo/oracle"
 )
 
@@ -49,8 +49,7 @@ func (p Perturbation) resolved() Perturbation {
 
 // draws is a solver's memory of the M draws of one sample.
 type draws struct {
-	pcg  rand.PCG
-	rng  *rand.Rand
+	rng  *stream.Stream
 	z, y []float64 // [M, d] Z_m, and w*(η_m)
 	mean []float64 // [d] ȳ
 	// value is the mean of η_m·y_m.
@@ -63,14 +62,13 @@ func (p Perturbation) draw(s *oracle.Solver, b *Batch, i int, chat []float64) (*
 	d := len(chat)
 	m, ok := s.Memo.(*draws)
 	if !ok {
-		m = &draws{}
-		m.rng = rand.New(&m.pcg)
+		m = &draws{rng: stream.NewStream()}
 		s.Memo = m
 	}
 	if n := p.Samples * d; len(m.z) != n || len(m.mean) != d {
 		m.z, m.y, m.mean = make([]float64, n), make([]float64, n), make([]float64, d)
 	}
-	b.Noise.Seed(&m.pcg, b.Rows[i])
+	b.Noise.Open(m.rng, b.Rows[i])
 	for k := range m.z {
 		m.z[k] = m.rng.NormFloat64()
 	}

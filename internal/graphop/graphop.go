@@ -4,11 +4,13 @@
 //
 //   - Gorgonia merges operations of equal hash on equal inputs; each operation
 //     gets an identity of its own, because ours carry state.
-//   - The machine runs operations on a goroutine of its own, where a panic
-//     cannot be recovered by the caller; Do turns a panic into an error.
+//   - Do turns a panic into an error, also where another machine runs it on a
+//     goroutine of its own.
 //   - An operation owns its output and returns the same tensor from every run;
 //     none asks for preallocation or in-place execution.
 //   - Building graphs is not safe for concurrent use: callers hold [Lock].
+//
+// [Machine] runs the graphs.
 package graphop
 
 import (

@@ -86,8 +86,12 @@ func (m *Machine) Run() error {
 	return nil
 }
 
-// Value returns the value of a node of the graph after Run. It is valid until
-// the next Run.
+// Value returns the value of a node after Run, valid until the next Run; nil
+// for a node of another graph.
 func (m *Machine) Value(n *gorgonia.Node) gorgonia.Value {
-	return m.values[m.index[n]]
+	slot, ok := m.index[n]
+	if !ok {
+		return nil
+	}
+	return m.values[slot]
 }

@@ -40,7 +40,7 @@ func Source(k Key) *rand.PCG {
 }
 
 // Family is a set of streams that share a Key and differ in an index, such as
-// one for each sample of a client. Seeding one costs a few nanoseconds.
+// one for each sample of a client. Opening one costs a few nanoseconds.
 type Family struct{ hi, lo uint64 }
 
 // NewFamily returns the streams of k.
@@ -49,12 +49,26 @@ func NewFamily(k Key) Family {
 	return Family{p.Uint64(), p.Uint64()}
 }
 
-// Seed sets p to the start of stream i. Indices are mixed with SplitMix64
+// Stream is a generator that Family.Open moves from one stream to the next
+// without allocating.
+type Stream struct {
+	*rand.Rand
+	pcg *rand.PCG
+}
+
+// NewStream returns a Stream for Family.Open; before, it must not be drawn
+// from.
+func NewStream() *Stream {
+	pcg := rand.NewPCG(0, 0)
+	return &Stream{rand.New(pcg), pcg}
+}
+
+// Open moves s to the start of stream i. Indices are mixed with SplitMix64
 // (Steele, Lea and Flood 2014), so that neighbours give unrelated streams.
-func (f Family) Seed(p *rand.PCG, i int) {
+func (f Family) Open(s *Stream, i int) {
 	const golden = 0x9e3779b97f4a7c15
 	x := uint64(i) * golden
-	p.Seed(mix(f.hi+x), mix(f.lo^mix(x+golden)))
+	s.pcg.Seed(mix(f.hi+x), mix(f.lo^mix(x+golden)))
 }
 
 // mix is the finaliser of SplitMix64, a bijection.

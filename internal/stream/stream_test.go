@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -187,5 +188,47 @@ func TestChoose(t *testing.T) {
 			}()
 			Choose(r, from, k)
 		}()
+	}
+}
+
+// TestFamily: the streams of a family repeat, differ from each other and from
+// those of another family, whatever was open before, and opening allocates
+// nothing.
+func TestFamily(t *testing.T) {
+	f, g := NewFamily(Key{Seed: 1, Purpose: "a"}), NewFamily(Key{Seed: 1, Purpose: "b"})
+	s := NewStream()
+	first := map[uint64]string{}
+	for i := range 1000 {
+		for name, fam := range map[string]Family{"f": f, "g": g} {
+			fam.Open(s, i)
+			a, b := s.Uint64(), s.Uint64()
+			fam.Open(s, i+1)
+			s.NormFloat64()
+			fam.Open(s, i)
+			if a != s.Uint64() || b != s.Uint64() {
+				t.Fatalf("stream %s%d does not repeat", name, i)
+			}
+			if other, ok := first[a]; ok {
+				t.Fatalf("streams %s%d and %s start alike", name, i, other)
+			}
+			first[a] = fmt.Sprint(name, i)
+		}
+	}
+	// Draws of neighbouring streams are uncorrelated: the mean of the product of
+	// n pairs of standard normals has deviation 1/√n.
+	sum, n := 0.0, 100_000
+	f.Open(s, 0)
+	last := s.NormFloat64()
+	for i := 1; i <= n; i++ {
+		f.Open(s, i)
+		x := s.NormFloat64()
+		sum += x * last
+		last = x
+	}
+	if c := sum / float64(n); math.Abs(c) > 5/math.Sqrt(float64(n)) {
+		t.Errorf("correlation of neighbouring streams %v", c)
+	}
+	if a := testing.AllocsPerRun(100, func() { f.Open(s, 3) }); a != 0 {
+		t.Errorf("Open allocates %v times", a)
 	}
 }
