@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -313,5 +314,31 @@ func TestSaveAndEvaluate(t *testing.T) {
 	cancel()
 	if _, err := s.Evaluate(ctx, from, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled evaluation: %v", err)
+	}
+}
+
+// TestHugeBatch: a batch beyond all data costs no memory and is all data.
+func TestHugeBatch(t *testing.T) {
+	loads := 0
+	s := smallSetting(t, &loads, "mse", 1)
+	s.Config.Batch = 30 // all training samples of all clients
+	want, err := s.Run(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.Batch = 1_000_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := s.Run(context.Background(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if err := run.SameRegrets(got, want); err != nil {
+		t.Error(err)
+	}
+	// One activation of a million rows alone would take 512 MB.
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100e6 {
+		t.Errorf("a run on 30 samples allocated %d bytes", n)
 	}
 }

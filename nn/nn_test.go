@@ -19,7 +19,6 @@ import (
 type target struct {
 	rows int
 	t    []float64
-	grad *tensor.Dense
 }
 
 func (l *target) apply(out *gorgonia.Node) (*gorgonia.Node, error) {

@@ -27,6 +27,27 @@ type ClientResult struct {
 	// FrozenAfter is the round (from 0) after which the client's schedule
 	// froze; nil when it did not, or where there is no freeze rule.
 	FrozenAfter *int `json:"frozen_after_round,omitempty"`
+	// Multiplier is the factor of ε chosen for the client by the OptNet-style
+	// loss.
+	Multiplier float64 `json:"multiplier,omitempty"`
+	// Rho is the weight of the federated model in the client's prediction, if
+	// that interpolates (Interp-DFFL).
+	Rho *float64 `json:"rho,omitempty"`
+	// Alignment is filled on demand.
+	Alignment *Alignment `json:"alignment,omitempty"`
+	// Validation is the regret over the validation samples, filled on demand.
+	Validation *Regret `json:"validation,omitempty"`
+}
+
+// Alignment says how far the regularised decision P_λ(ĉ) is from the linear
+// decision w*(ĉ) on test samples (paper, appendix C.6).
+type Alignment struct {
+	// Gap is Δ, the mean of |P_λ(ĉ) - w*(ĉ)|₂.
+	Gap float64 `json:"gap"`
+	// Decision is D: the gap over the mean of |w*(ĉ)|₂, in percent.
+	Decision float64 `json:"decision_percent"`
+	// Objective is O: the mean of |c·(P_λ(ĉ) - w*(ĉ))|/|z*|, in percent.
+	Objective float64 `json:"objective_percent"`
 }
 
 // StageResult is the result of one stage for one seed. Its regret is the
@@ -54,6 +75,8 @@ type SeedResult struct {
 	Seed     int64        `json:"seed"`
 	Fed      *StageResult `json:"fed"`
 	Personal *StageResult `json:"personal"`
+	// LocalEndpoint is Interp-DFFL's local models alone.
+	LocalEndpoint *StageResult `json:"local_endpoint,omitempty"`
 	// Steps counts gradient steps over all clients and rounds.
 	Steps int `json:"steps,omitempty"`
 }

@@ -149,6 +149,64 @@ type Batch struct {
 	job job
 }
 
+// Source is what a graph's loss operation reads: a Batch, or a Mixed one.
+type Source interface {
+	// Len is the number of rows, Dim the number of costs of a row.
+	Len() int
+	Dim() int
+	// Eval is Batch.Eval.
+	Eval(chat, values, grad []float64) (float64, error)
+}
+
+// Switch is a Source that can be pointed at another one between runs.
+type Switch struct{ Source }
+
+// Len is the batch length n.
+func (b *Batch) Len() int { return len(b.Rows) }
+
+// Dim is the dimension of the feasible set.
+func (b *Batch) Dim() int { return b.Pool.Polytope().Dim() }
+
+// Mixed is a batch whose rows belong to several feasible sets: the rows of
+// Parts[0], then those of Parts[1], and so on. Parts may be empty. Its loss is
+// the mean over all rows.
+type Mixed struct{ Parts []Batch }
+
+// Len is the number of rows of all parts.
+func (m *Mixed) Len() int {
+	n := 0
+	for k := range m.Parts {
+		n += m.Parts[k].Len()
+	}
+	return n
+}
+
+// Dim is the dimension of the feasible sets.
+func (m *Mixed) Dim() int { return m.Parts[0].Dim() }
+
+// Eval implements Source.
+func (m *Mixed) Eval(chat, values, grad []float64) (float64, error) {
+	n, d, lo, sum := m.Len(), m.Dim(), 0, 0.0
+	for k := range m.Parts {
+		part := &m.Parts[k]
+		rows := part.Len()
+		if rows == 0 {
+			continue
+		}
+		v, err := part.Eval(chat[lo*d:(lo+rows)*d], values[lo:lo+rows], grad[lo*d:(lo+rows)*d])
+		if err != nil {
+			return 0, fmt.Errorf("part %d: %w", k, err)
+		}
+		share := float64(rows) / float64(n)
+		sum += share * v
+		for i := range grad[lo*d : (lo+rows)*d] {
+			grad[lo*d+i] *= share
+		}
+		lo += rows
+	}
+	return sum, nil
+}
+
 // job is the oracle.Job of one Eval.
 type job struct {
 	b                  *Batch

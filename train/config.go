@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"fedrspo/federation"
 	"fedrspo/nn"
@@ -81,10 +82,27 @@ type Stage struct {
 // Config is the hyper-parameters of a run. Fields have no defaults here: the
 // paper's values stand in one table, experiment.Defaults.
 type Config struct {
-	Seed   int64
-	Loss   surrogate.Loss
-	Regime Regime
-	Model  nn.Model
+	Seed int64
+	Loss surrogate.Loss
+	// PersonalLoss trains the personal stage of the federated regime; nil means
+	// Loss.
+	PersonalLoss surrogate.Loss
+	Regime       Regime
+	// SinglePooled makes the centralised regime train one model for all
+	// clients, each sample judged over its owner's feasible set, instead of a
+	// model per client.
+	SinglePooled bool
+	// Personalizer makes the clients' models of the federated regime; nil means
+	// FineTune.
+	Personalizer Personalizer
+	// Prox is FedProx's μ: local training in the federated stage adds
+	// (μ/2)|θ-θ_t|², θ_t the global model of the round, to every batch loss.
+	// 0 is FedAvg.
+	Prox float64
+	// Multipliers are the candidates m for ε_j = m λ_j of the OptNet-style
+	// loss; the best on validation data is taken.
+	Multipliers []float64
+	Model       nn.Model
 	// Precision of the network.
 	Precision nn.Precision
 	// Batch is the number of samples of a gradient step.
@@ -99,6 +117,8 @@ type Config struct {
 	// Fed is the federated stage; Personal is personalisation, and the whole
 	// of the local and centralised regimes.
 	Fed, Personal Stage
+	// Alignment and Validation fill the result's fields of these names.
+	Alignment, Validation bool
 	// Workers is the number of goroutines that train clients; 0 means one per
 	// CPU. It never changes a result.
 	Workers int
@@ -129,6 +149,32 @@ func (c *Config) Validate() error {
 	case Federated, Local, Centralized:
 	default:
 		return bad("regime %q, want one of %v", c.Regime, Regimes)
+	}
+	if !(c.Prox >= 0) || math.IsInf(c.Prox, 1) {
+		return bad("prox %v, want 0 or more", c.Prox)
+	}
+	if c.Regime != Federated && (c.PersonalLoss != nil || c.Personalizer != nil || c.Prox != 0) {
+		return bad("a personal loss, a personalizer and prox belong to the %s regime", Federated)
+	}
+	if c.Regime != Centralized && c.SinglePooled {
+		return bad("a single pooled model belongs to the %s regime", Centralized)
+	}
+	if c.Personalizer != nil {
+		if err := c.Personalizer.validate(c); err != nil {
+			return bad("%v", err)
+		}
+	}
+	for _, l := range []surrogate.Loss{c.Loss, c.personalLoss()} {
+		if v, ok := l.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				return bad("%s: %v", l.Name(), err)
+			}
+		}
+	}
+	if c.tunesEpsilon() {
+		if len(c.Multipliers) == 0 || slices.ContainsFunc(c.Multipliers, func(m float64) bool { return !positive(m) }) {
+			return bad("%s: multipliers %v, want positive numbers", surrogate.OptNet{}.Name(), c.Multipliers)
+		}
 	}
 	if c.Batch < 1 {
 		return bad("batch %d, want at least 1", c.Batch)
@@ -188,6 +234,31 @@ func (s Stage) validate() error {
 }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+func (c *Config) personalLoss() surrogate.Loss {
+	if c.PersonalLoss != nil {
+		return c.PersonalLoss
+	}
+	return c.Loss
+}
+
+// tunesEpsilon says whether a stage trains with the OptNet-style loss.
+func (c *Config) tunesEpsilon() bool {
+	return isOptNet(c.Loss) || isOptNet(c.personalLoss())
+}
+
+func isOptNet(l surrogate.Loss) bool {
+	_, ok := l.(surrogate.OptNet)
+	return ok
+}
+
+// personalizer returns the personalizer, FineTune by default.
+func (c *Config) personalizer() Personalizer {
+	if c.Personalizer != nil {
+		return c.Personalizer
+	}
+	return FineTune{}
+}
 
 func (c *Config) workers() int {
 	if c.Workers == 0 {

@@ -2,11 +2,13 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"fedrspo/nn"
 	"fedrspo/run"
+	"fedrspo/surrogate"
 	"fedrspo/task"
 )
 
@@ -20,18 +22,26 @@ const (
 
 // Models returns the models of a finished stage as a checkpoint, or false if
 // the run has none. One global model has the key ""; a model per client has
-// the key "client.ID".
+// the key "client.ID". Where clients interpolate, their global model is
+// "global", and the text entry "rho.client.ID" is its weight.
 func (r *Run) Models(stage string) (nn.Checkpoint, bool) {
 	c := nn.Checkpoint{Precision: r.cfg.Precision, Models: map[string][]float64{}, Meta: map[string]string{
-		"task": r.task.Name, "loss": r.cfg.Loss.Name(), "model": r.cfg.Model.Name(), "stage": stage,
+		"task": r.task.Name, "loss": r.stageLoss(stage).Name(), "model": r.cfg.Model.Name(), "stage": stage,
 		"seed": strconv.FormatInt(r.cfg.Seed, 10),
 	}}
 	switch {
 	case stage == StageFed && r.state.Fed != nil && r.cfg.Regime == Federated:
 		c.Models[""] = r.state.Server.Model
+	case stage == StageFed && r.state.Fed != nil && r.cfg.SinglePooled:
+		c.Models[""] = r.state.Clients[0].Model
 	case stage == StageFed && r.state.Fed != nil, stage == StagePersonal && r.state.Personal != nil:
 		for i, s := range r.state.Clients {
-			c.Models[clientKey(r.task.Clients[i].ID)] = s.Model
+			key := clientKey(r.task.Clients[i].ID)
+			c.Models[key] = s.Model
+			if s.Interpolates {
+				c.Models[globalKey] = r.state.Server.Model
+				c.Meta[rhoKey(key)] = strconv.FormatFloat(s.Rho, 'g', -1, 64)
+			}
 		}
 	default:
 		return nn.Checkpoint{}, false
@@ -41,6 +51,17 @@ func (r *Run) Models(stage string) (nn.Checkpoint, bool) {
 
 // Layout names the parameters of the run's models.
 func (r *Run) Layout() *nn.Layout { return r.cfg.Model.Layout() }
+
+func (r *Run) stageLoss(stage string) surrogate.Loss {
+	if stage == StagePersonal {
+		return r.cfg.personalLoss()
+	}
+	return r.cfg.Loss
+}
+
+const globalKey = "global"
+
+func rhoKey(client string) string { return "rho." + client }
 
 func clientKey(id int) string { return "client." + strconv.Itoa(id) }
 
@@ -61,30 +82,51 @@ func Evaluate(ctx context.Context, cfg Config, t *task.Task, models nn.Checkpoin
 	defer r.stop()
 	clients := make([]run.ClientResult, len(t.Clients))
 	for i, c := range t.Clients {
-		theta, ok := models.Models[clientKey(c.ID)]
-		if !ok {
-			theta, ok = models.Models[""]
+		by, err := savedPredictor(models, c.ID, r.Layout().Len())
+		if err != nil {
+			return nil, r.at(i, err)
 		}
-		if !ok {
-			return nil, fmt.Errorf("no model for client %d", c.ID)
-		}
-		if want := r.Layout().Len(); len(theta) != want {
-			return nil, r.at(i, fmt.Errorf("saved model has %d parameters, %s has %d", len(theta), cfg.Model.Name(), want))
-		}
-		w.session.Load(theta)
 		z, err := optimalValues(c.Test, w.poolFor(c.Polytope).Solver())
 		if err != nil {
 			return nil, r.at(i, err)
 		}
-		see := func(d Decision) error { return visit(c, d) }
-		if visit == nil {
-			see = nil
+		j := judging{client: c, split: c.Test, optima: z, by: by}
+		if visit != nil {
+			j.visit = func(d Decision) error { return visit(c, d) }
 		}
-		regret, err := w.evaluate(ctx, c, z, see)
+		regret, err := w.evaluate(ctx, j)
 		if err != nil {
 			return nil, r.at(i, err)
 		}
 		clients[i] = run.ClientResult{Client: c.ID, Regret: regret}
 	}
 	return run.NewStageResult(clients), nil
+}
+
+// savedPredictor finds client id's model, of the given length, in a checkpoint.
+func savedPredictor(models nn.Checkpoint, id, length int) (predictor, error) {
+	var p predictor
+	key := clientKey(id)
+	var ok bool
+	if p.model, ok = models.Models[key]; !ok {
+		p.model, ok = models.Models[""]
+	}
+	if !ok {
+		return p, errors.New("the checkpoint has no model for the client")
+	}
+	if text, ok := models.Meta[rhoKey(key)]; ok {
+		rho, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(rho >= 0 && rho <= 1) {
+			return p, fmt.Errorf("the checkpoint's weight %s is %q, want a number from 0 to 1", rhoKey(key), text)
+		}
+		if p.rho, p.global = rho, models.Models[globalKey]; p.global == nil {
+			return p, fmt.Errorf("the checkpoint has a weight %s but no model %q", rhoKey(key), globalKey)
+		}
+	}
+	for _, theta := range [][]float64{p.model, p.global} {
+		if theta != nil && len(theta) != length {
+			return p, fmt.Errorf("saved model has %d parameters, want %d", len(theta), length)
+		}
+	}
+	return p, nil
 }

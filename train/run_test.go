@@ -601,7 +601,7 @@ func TestEvaluateRefuses(t *testing.T) {
 	models, _ := execute(t, cfg, tk).Models(StagePersonal)
 	theta := models.Models["client.4"]
 	delete(models.Models, "client.4")
-	if _, err := Evaluate(ctx, cfg, tk, models, nil); err == nil || !strings.Contains(err.Error(), "no model for client 4") {
+	if _, err := Evaluate(ctx, cfg, tk, models, nil); err == nil || !strings.Contains(err.Error(), "client 4: the checkpoint has no model") {
 		t.Errorf("a client without model: got error %v", err)
 	}
 	models.Models[""] = theta[1:]

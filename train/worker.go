@@ -25,12 +25,14 @@ func newSamples(s task.Split, p oracle.Polytope) *samples {
 	return &samples{x: s.X, targets: surrogate.NewTargets(s.C.Data, p.Dim()), polytope: p}
 }
 
-// worker is what one goroutine owns: a compiled network, the batch its loss
+// worker is what one goroutine owns: a compiled network, the batches its loss
 // operation reads, and scratch. It holds no client's state.
 type worker struct {
 	cfg     *Config
 	session nn.Session
-	batch   surrogate.Batch
+	// source is what the loss operation reads; batch is what it usually is.
+	source surrogate.Switch
+	batch  surrogate.Batch
 	// oracles is the number of goroutines a batch's oracle calls fan over: the
 	// cores that too few clients would leave idle.
 	oracles int
@@ -38,14 +40,15 @@ type worker struct {
 	perm    []int
 	x       []float64
 	chat    []float64
+	blend   []float64
 }
 
 func newWorker(cfg *Config, oracles int) (*worker, error) {
-	w := &worker{cfg: cfg, oracles: oracles, x: make([]float64, cfg.Model.In()), chat: make([]float64, cfg.Batch*cfg.Model.Out())}
-	w.batch.Loss = cfg.Loss
+	n := cfg.Batch * cfg.Model.Out()
+	w := &worker{cfg: cfg, oracles: oracles, x: make([]float64, cfg.Model.In()), chat: make([]float64, n), blend: make([]float64, n)}
 	s, err := nn.NewSession(nn.SessionConfig{
 		Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision,
-		Loss: func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.batch, out) },
+		Loss: func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.source, out) },
 	})
 	if err != nil {
 		return nil, err
@@ -57,26 +60,49 @@ func newWorker(cfg *Config, oracles int) (*worker, error) {
 // poolFor returns a pool over p, the last one if it was over p too.
 func (w *worker) poolFor(p oracle.Polytope) *oracle.Pool {
 	if w.pool == nil || w.pool.Polytope() != p {
-		w.pool = oracle.NewPool(p, w.oracles)
+		w.pool = w.newPool(p)
 	}
 	return w.pool
 }
 
-// fit is one round of training on one set.
+func (w *worker) newPool(p oracle.Polytope) *oracle.Pool { return oracle.NewPool(p, w.oracles) }
+
+// fit is one round of training.
 type fit struct {
-	set          *samples
-	lambda, rate float64
-	epochs       int
+	loss surrogate.Loss
+	// set is what to train on, lambda its λ.
+	set    *samples
+	lambda float64
+	rate   float64
+	epochs int
 	// shuffle names the stream of the sample order; its Epoch is set here.
+	// Noise has the same name with " noise" behind its purpose.
 	shuffle stream.Key
+	// ref, unless nil, adds (mu/2)|θ-ref|² to every batch loss. The reported
+	// loss leaves it out.
+	mu  float64
+	ref []float64
 }
 
 // train runs the round from the session's parameters and returns the mean loss
 // over the samples visited and the number of gradient steps. An error names
 // epoch and batch.
 func (w *worker) train(ctx context.Context, f fit) (loss float64, steps int, err error) {
-	n := f.set.targets.Len()
-	w.batch.Pool, w.batch.Targets, w.batch.Lambda = w.poolFor(f.set.polytope), f.set.targets, f.lambda
+	b := &w.batch
+	b.Loss, b.Pool, b.Targets, b.Lambda = f.loss, w.poolFor(f.set.polytope), f.set.targets, f.lambda
+	w.source.Source = b
+	return w.epochs(ctx, f, f.set.targets.Len(), func(rows []int) {
+		b.Rows = rows
+		for i, r := range rows {
+			f.set.x.Copy(w.x, r)
+			w.session.SetRow(i, w.x)
+		}
+	}, func(noise stream.Family) { b.Noise = noise })
+}
+
+// epochs passes f.epochs times over n samples in shuffled batches: fill sets
+// the features and the source of a batch, noise the streams of an epoch.
+func (w *worker) epochs(ctx context.Context, f fit, n int, fill func(rows []int), noise func(stream.Family)) (loss float64, steps int, err error) {
 	if cap(w.perm) < n {
 		w.perm = make([]int, n)
 	}
@@ -85,18 +111,20 @@ func (w *worker) train(ctx context.Context, f fit) (loss float64, steps int, err
 	for e := range f.epochs {
 		f.shuffle.Epoch = e
 		stream.Permute(stream.New(f.shuffle), perm)
+		key := f.shuffle
+		key.Purpose += " noise"
+		noise(stream.NewFamily(key))
 		for lo := 0; lo < n; lo += w.cfg.Batch {
 			if err := ctx.Err(); err != nil {
 				return 0, 0, err
 			}
 			rows := perm[lo:min(lo+w.cfg.Batch, n)]
-			for i, r := range rows {
-				f.set.x.Copy(w.x, r)
-				w.session.SetRow(i, w.x)
-			}
-			w.batch.Rows = rows
+			fill(rows)
 			v, err := w.session.Gradient(len(rows))
 			if err == nil {
+				if f.ref != nil {
+					w.session.AddProximal(f.mu, f.ref)
+				}
 				err = w.session.Update(w.cfg.Adam, f.rate)
 			}
 			if err != nil {
@@ -109,10 +137,23 @@ func (w *worker) train(ctx context.Context, f fit) (loss float64, steps int, err
 	return sum / float64(n*f.epochs), steps, nil
 }
 
-// predict runs the session's network on the samples of x in order and hands
-// visit each prediction, valid during the call.
-func (w *worker) predict(ctx context.Context, x task.Features, visit func(i int, chat []float64) error) error {
-	n, d := x.Len(), w.cfg.Model.Out()
+// predictor is what makes a client's predictions: a model, or the mixture
+// (1-rho) model + rho global in prediction space.
+type predictor struct {
+	model, global []float64
+	rho           float64
+}
+
+// predict runs p on the samples of x in order and hands visit each prediction,
+// valid during the call.
+func (w *worker) predict(ctx context.Context, x task.Features, p predictor, visit func(i int, chat []float64) error) error {
+	n, d := 0, w.cfg.Model.Out()
+	if x != nil {
+		n = x.Len()
+	}
+	if p.global == nil {
+		w.session.Load(p.model)
+	}
 	for lo := 0; lo < n; lo += w.cfg.Batch {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -122,11 +163,24 @@ func (w *worker) predict(ctx context.Context, x task.Features, visit func(i int,
 			x.Copy(w.x, lo+i)
 			w.session.SetRow(i, w.x)
 		}
-		if err := w.session.Predict(w.chat[:rows*d], rows); err != nil {
+		chat := w.chat[:rows*d]
+		if p.global != nil {
+			w.session.Load(p.global)
+			if err := w.session.Predict(w.blend[:rows*d], rows); err != nil {
+				return err
+			}
+			w.session.Load(p.model)
+		}
+		if err := w.session.Predict(chat, rows); err != nil {
 			return err
 		}
+		if p.global != nil {
+			for k, g := range w.blend[:rows*d] {
+				chat[k] = (1-p.rho)*chat[k] + p.rho*g
+			}
+		}
 		for i := range rows {
-			if err := visit(lo+i, w.chat[i*d:(i+1)*d]); err != nil {
+			if err := visit(lo+i, chat[i*d:(i+1)*d]); err != nil {
 				return err
 			}
 		}

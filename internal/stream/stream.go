@@ -71,6 +71,14 @@ func (f Family) Open(s *Stream, i int) {
 	s.pcg.Seed(mix(f.hi+x), mix(f.lo^mix(x+golden)))
 }
 
+// Sub returns a family of its own for index k: f's streams and those of its
+// subfamilies are unrelated.
+func (f Family) Sub(k int) Family {
+	const silver = 0xd1342543de82ef95
+	x := uint64(k+1) * silver
+	return Family{mix(f.lo + x), mix(f.hi ^ mix(x))}
+}
+
 // mix is the finaliser of SplitMix64, a bijection.
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

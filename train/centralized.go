@@ -1,0 +1,131 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"fedrspo/internal/stream"
+	"fedrspo/run"
+	"fedrspo/surrogate"
+)
+
+// centralize trains on the pooled data of all clients: a model for each client
+// with its own feasible set in the loss, as the authors' program does, or one
+// model for all (Config.SinglePooled), as the paper's text says.
+func (r *Run) centralize(ctx context.Context) error {
+	ph := r.personalPhase("centralized")
+	if r.cfg.SinglePooled {
+		return r.centralizeSingle(ctx, ph)
+	}
+	return r.personalize(ctx, FineTune{}, ph, r.state.Initial, func(i int) *samples {
+		return newSamples(r.pooled, r.task.Clients[i].Polytope)
+	})
+}
+
+// centralizeSingle trains one model: every sample is judged over its owner's
+// feasible set at its owner's λ_j, at the mean of the clients' rates, with one
+// schedule whose freeze statistic pools all monitors.
+func (r *Run) centralizeSingle(ctx context.Context, ph phase) error {
+	w, clients := r.workers[0], r.state.Clients
+	m := newMixture(r)
+	w.session.Load(r.state.Initial)
+	w.session.ResetOptimizer()
+	rate := 0.0
+	parts := make([]monitorPart, len(clients))
+	for i, c := range clients {
+		rate += c.PersonalRate / float64(len(clients))
+		parts[i] = r.monitors[i].first(ph.Monitor)
+	}
+	schedule := newSchedule()
+	steps := 0
+	var metrics []run.Metric
+	for round := range ph.Rounds {
+		if schedule.Stopped(round, ph.Stage) {
+			break
+		}
+		lambda := func(i int) float64 { return ph.lambda(schedule, clients[i].Lambda, 0) }
+		metric := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Rate: ph.rate(schedule, rate)}
+		loss, n, err := w.trainMixed(ctx, m, lambda, fit{loss: ph.loss, rate: metric.Rate, epochs: ph.Epochs,
+			shuffle: stream.Key{Seed: r.cfg.Seed, Purpose: ph.name + " shuffle", Round: round}})
+		if err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+		metric.TrainLoss = loss
+		steps += n
+		if ph.loss.Regularized() {
+			mean := 0.0
+			for i := range clients {
+				mean += lambda(i) / float64(len(clients))
+			}
+			u, err := r.freezeStatistic(w, parts, lambda)
+			if err != nil {
+				return fmt.Errorf("round %d: %w", round, err)
+			}
+			metric.Lambda, metric.Freeze = &mean, finite(u)
+			schedule.Advance(round, u, ph.Stage)
+		}
+		metrics = append(metrics, metric)
+		r.advance(ph.name, len(clients))
+	}
+	model := make([]float64, len(r.state.Initial))
+	w.session.Store(model)
+	for i := range clients {
+		clients[i].Model, clients[i].Schedule = model, schedule
+	}
+	r.state.FedMetrics, r.state.FedSteps = metrics, steps
+	return nil
+}
+
+// mixture is the training data of all clients, each over its own set.
+type mixture struct {
+	sets []*samples
+	// ends[k] is the number of samples of sets 0..k.
+	ends []int
+	surrogate.Mixed
+}
+
+func newMixture(r *Run) *mixture {
+	m := &mixture{}
+	n := 0
+	for i := range r.task.Clients {
+		s := r.ownSamples(i)
+		n += s.targets.Len()
+		m.sets, m.ends = append(m.sets, s), append(m.ends, n)
+	}
+	m.Parts = make([]surrogate.Batch, len(m.sets))
+	return m
+}
+
+// trainMixed is train over a mixture, with lambda(k) the λ of set k. The rows
+// of a batch are ordered by owner.
+func (w *worker) trainMixed(ctx context.Context, m *mixture, lambda func(k int) float64, f fit) (loss float64, steps int, err error) {
+	for k, s := range m.sets {
+		b := &m.Parts[k]
+		b.Loss, b.Targets, b.Lambda = f.loss, s.targets, lambda(k)
+		if b.Pool == nil {
+			b.Pool = w.newPool(s.polytope)
+		}
+	}
+	w.source.Source = m
+	return w.epochs(ctx, f, m.ends[len(m.ends)-1], func(rows []int) {
+		slices.Sort(rows)
+		from, start := 0, 0
+		for k, end := range m.ends {
+			b := &m.Parts[k]
+			b.Rows = b.Rows[:0]
+			for ; from < len(rows) && rows[from] < end; from++ {
+				i := rows[from] - start
+				b.Rows = append(b.Rows, i)
+				m.sets[k].x.Copy(w.x, i)
+				w.session.SetRow(from, w.x)
+			}
+			start = end
+		}
+	}, func(noise stream.Family) {
+		// A family per owner: sample numbers repeat between owners.
+		for k := range m.Parts {
+			m.Parts[k].Noise = noise.Sub(k)
+		}
+	})
+}

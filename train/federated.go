@@ -1,0 +1,193 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"fedrspo/federation"
+	"fedrspo/internal/stream"
+	"fedrspo/run"
+)
+
+// serverClients lists the clients for the coordinator.
+func (r *Run) serverClients() []federation.Client {
+	out := make([]federation.Client, len(r.task.Clients))
+	for i, c := range r.task.Clients {
+		out[i] = federation.Client{ID: c.ID, Weight: float64(c.Train.Len())}
+	}
+	return out
+}
+
+func (r *Run) fedSettings() federation.Settings {
+	return federation.Settings{Seed: r.cfg.Seed, Fraction: r.cfg.Fed.Fraction}
+}
+
+func (r *Run) roundSize() int {
+	n := 0
+	for _, c := range r.task.Clients {
+		if c.Train.Len() > 0 {
+			n++
+		}
+	}
+	return r.fedSettings().RoundSize(n)
+}
+
+// federateBest runs the federated stage, once for each candidate of its
+// settings, and keeps the one whose model has the least validation regret.
+func (r *Run) federateBest(ctx context.Context) error {
+	candidates := r.candidates(r.fedPhase())
+	best, bestRegret := (*fedStage)(nil), math.Inf(1)
+	steps := 0
+	for _, m := range candidates {
+		f, err := r.federate(ctx, m)
+		if err != nil {
+			return err
+		}
+		steps += f.steps
+		if len(candidates) == 1 {
+			best = f
+			break
+		}
+		regret, err := r.selectionRegret(ctx, f.server.Model())
+		if err != nil {
+			return err
+		}
+		if best == nil || regret < bestRegret {
+			best, bestRegret = f, regret
+		}
+	}
+	state := best.server.State()
+	r.state.Server, r.state.Schedule = &state, best.schedule
+	r.state.FedMetrics, r.state.FedSteps = best.metrics, steps
+	r.state.FedMultiplier, r.state.History = best.multiplier, best.history
+	return nil
+}
+
+// federate runs the rounds of paper, table 1, stage 2.
+func (r *Run) federate(ctx context.Context, multiplier float64) (*fedStage, error) {
+	server, err := federation.New(r.fedSettings(), federation.FedAvg{}, r.serverClients(), r.state.Initial)
+	if err != nil {
+		return nil, err
+	}
+	f := &fedStage{Run: r, phase: r.fedPhase(), server: server, schedule: newSchedule(), multiplier: multiplier,
+		sets: make([]*samples, len(r.task.Clients)), index: make(map[int]int, len(r.task.Clients)), monitor: r.pooledMonitor()}
+	for i, c := range r.task.Clients {
+		f.index[c.ID] = i
+	}
+	for round := range r.cfg.Fed.Rounds {
+		if err := f.round(ctx, round); err != nil {
+			return nil, fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	return f, nil
+}
+
+// fedStage is one run of the federated stage.
+type fedStage struct {
+	*Run
+	phase      phase
+	server     *federation.Server
+	schedule   Schedule
+	multiplier float64
+	metrics    []run.Metric
+	steps      int
+	history    []federation.Plan
+
+	index   map[int]int // client ID -> task index
+	sets    []*samples  // made at a client's first visit
+	monitor []monitorPart
+	// freeze is Ũ at the λ factor freezeAt: without annealing λ never changes.
+	freeze, freezeAt float64
+}
+
+// answer is what a participant sends back.
+type answer struct {
+	params []float64
+	loss   float64
+	steps  int
+}
+
+func (f *fedStage) round(ctx context.Context, round int) error {
+	plan, err := f.server.Begin(round)
+	if err != nil {
+		return err
+	}
+	if f.cfg.personalizer().replays() {
+		f.history = append(f.history, plan)
+	}
+	answers := make([]answer, len(plan.Participants))
+	err = f.each(ctx, len(answers), func(w *worker, k int) (err error) {
+		i := f.index[plan.Participants[k]]
+		answers[k], err = f.local(ctx, w, i, plan)
+		f.advance(f.phase.name, 1)
+		return f.at(i, err)
+	})
+	if err != nil {
+		return err
+	}
+	m := run.Metric{Loss: f.phase.loss.Name(), Seed: f.cfg.Seed, Stage: f.phase.name, Round: round, Active: plan.Participants}
+	weight := 0.0
+	for k, a := range answers {
+		id := plan.Participants[k]
+		if err := f.server.Submit(federation.Update{Round: round, Client: id, Params: a.params}); err != nil {
+			return err
+		}
+		n := float64(f.task.Clients[f.index[id]].Train.Len())
+		m.TrainLoss += n * a.loss
+		weight += n
+		f.steps += a.steps
+	}
+	m.TrainLoss /= weight
+	if _, err := f.server.Close(); err != nil {
+		return err
+	}
+	clients := f.state.Clients
+	lambda := 0.0
+	for _, c := range clients {
+		lambda += f.phase.lambda(f.schedule, c.Lambda, f.multiplier) / float64(len(clients))
+		m.Rate += f.phase.rate(f.schedule, c.FedRate) / float64(len(clients))
+	}
+	if lambda > 0 {
+		m.Lambda = &lambda
+	}
+	if f.phase.loss.Regularized() {
+		if at := f.schedule.Lambda(1, f.phase.Stage); at != f.freezeAt {
+			lambdaOf := func(i int) float64 { return f.schedule.Lambda(clients[i].Lambda, f.phase.Stage) }
+			if f.freeze, err = f.freezeStatistic(f.workers[0], f.monitor, lambdaOf); err != nil {
+				return err
+			}
+			f.freezeAt = at
+		}
+		m.Freeze = finite(f.freeze)
+		f.schedule.Advance(round, f.freeze, f.phase.Stage)
+	}
+	f.metrics = append(f.metrics, m)
+	return nil
+}
+
+// local is one participant's round: from the global model, with a fresh
+// optimiser.
+func (f *fedStage) local(ctx context.Context, w *worker, i int, plan federation.Plan) (a answer, err error) {
+	if f.sets[i] == nil {
+		f.sets[i] = f.ownSamples(i)
+	}
+	c := &f.state.Clients[i]
+	w.session.Load(plan.Model)
+	w.session.ResetOptimizer()
+	job := fit{
+		loss: f.phase.loss, set: f.sets[i], epochs: f.phase.Epochs,
+		lambda:  f.phase.lambda(f.schedule, c.Lambda, f.multiplier),
+		rate:    f.phase.rate(f.schedule, c.FedRate),
+		shuffle: stream.Key{Seed: f.cfg.Seed, Purpose: "federated shuffle", Round: plan.Round, Client: f.task.Clients[i].ID},
+	}
+	if f.cfg.Prox > 0 { // FedProx (Li et al. 2020)
+		job.mu, job.ref = f.cfg.Prox, plan.Model
+	}
+	if a.loss, a.steps, err = w.train(ctx, job); err != nil {
+		return a, err
+	}
+	a.params = make([]float64, len(plan.Model))
+	w.session.Store(a.params)
+	return a, nil
+}
