@@ -183,23 +183,43 @@ func (t truth) samples(cfg Config, id int, split string, n int) Samples {
 	}
 	s.X.Data, s.C.Data = make([]float64, n*p), make([]float64, n*d)
 	r := cfg.stream("samples/"+split, id)
-	root := math.Sqrt(float64(p))
 	for row := range n {
 		x := s.X.Row(row)
 		for k := range x {
 			x[k] = t.mu[k] + float64(t.sigma[k]*r.NormFloat64())
 		}
-		c := s.C.Row(row)
-		for i := range c {
-			sum := 0.0
-			for k, v := range x {
-				sum += float64(t.w[i*p+k] * v)
-			}
-			square := (1 + sum/root) * (1 + sum/root)
-			c[i] = -(1 + float64(square*square))
-		}
+		t.costs(s.C.Row(row), x)
 	}
 	return s
+}
+
+// costs writes the unscaled costs s at features x to dst.
+func (t truth) costs(dst, x []float64) {
+	p := len(x)
+	root := math.Sqrt(float64(p))
+	for i := range dst {
+		sum := 0.0
+		for k, v := range x {
+			sum += float64(t.w[i*p+k] * v)
+		}
+		square := (1 + sum/root) * (1 + sum/root)
+		dst[i] = -(1 + float64(square*square))
+	}
+}
+
+// Objective returns the unscaled true costs of client id as a function of the
+// features as generated: what the same x costs another client. The samples of a
+// dataset are these costs over the mean of their absolute values. The error
+// wraps ErrConfig.
+func Objective(cfg Config, id int) (func(dst, x []float64), error) {
+	cfg, err := cfg.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	if id < 1 || id > cfg.Clients {
+		return nil, fmt.Errorf("%w: client %d of %d", ErrConfig, id, cfg.Clients)
+	}
+	return drawTruth(cfg, drawBase(cfg), id).costs, nil
 }
 
 // meanAbs returns the mean absolute value, 0 for an empty slice.
