@@ -18,7 +18,16 @@ import (
 	"gorgonia.org/tensor"
 )
 
-var allLosses = []surrogate.Loss{surrogate.MSE{}, surrogate.SPOPlus{}, surrogate.RSPOPlus{}}
+// allLosses are the losses whose gradient is the derivative of their value;
+// perturbedLosses estimate that of an expectation.
+var (
+	allLosses       = []surrogate.Loss{surrogate.MSE{}, surrogate.SPOPlus{}, surrogate.RSPOPlus{}, surrogate.OptNet{}}
+	perturbedLosses = []surrogate.Loss{surrogate.PFYL{}, surrogate.DPO{},
+		surrogate.PFYL{Perturbation: surrogate.Perturbation{Samples: 3, Epsilon: 0.5, Multiplicative: true}},
+		surrogate.DPO{Perturbation: surrogate.Perturbation{Samples: 1, Epsilon: 2}},
+		surrogate.DPO{Perturbation: surrogate.Perturbation{Samples: 4, Multiplicative: true}, NoBaseline: true}}
+	everyLoss = slices.Concat(allLosses, perturbedLosses)
+)
 
 // newBatch returns a batch over n samples on a knapsack, with no rows yet.
 func newBatch(r *rand.Rand, l surrogate.Loss, n, d, workers int) *surrogate.Batch {
@@ -34,7 +43,7 @@ type graph[T graphop.Float] struct {
 	grad *gorgonia.Node // with respect to chat
 }
 
-func newGraph[T graphop.Float](t *testing.T, b *surrogate.Batch, rows, d int, scale float64) *graph[T] {
+func newGraph[T graphop.Float](t *testing.T, b surrogate.Source, rows, d int, scale float64) *graph[T] {
 	t.Helper()
 	graphop.Lock.Lock()
 	defer graphop.Lock.Unlock()
@@ -78,7 +87,7 @@ func TestApplyEqualsEval(t *testing.T) {
 
 func testApply[T graphop.Float](t *testing.T) {
 	const capacity, samples, d = 6, 9, 5
-	for _, l := range allLosses {
+	for _, l := range everyLoss {
 		for _, scale := range []float64{1, 3} {
 			t.Run(fmt.Sprintf("%s/scale=%v", l.Name(), scale), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(31, 31))
@@ -286,7 +295,7 @@ func TestApplyRejects(t *testing.T) {
 // number of goroutines.
 func TestPoolSizeDoesNotMatter(t *testing.T) {
 	const n, d = 61, 12
-	for _, l := range allLosses {
+	for _, l := range everyLoss {
 		var loss float64
 		var values, grad []float64
 		for _, workers := range []int{1, 2, 8} {
@@ -326,7 +335,7 @@ func TestEvalErrorRow(t *testing.T) {
 // TestEvalAllocatesNothing with a pool of size 1, once the targets are there.
 func TestEvalAllocatesNothing(t *testing.T) {
 	const n, d = 16, 10
-	for _, l := range allLosses {
+	for _, l := range everyLoss {
 		r := rand.New(rand.NewPCG(38, 38))
 		b := newBatch(r, l, n, d, 1)
 		b.Rows = r.Perm(n)
@@ -368,7 +377,7 @@ func TestTargetsFollow(t *testing.T) {
 		costs[k] = -1e-320
 	}
 	sets := []oracle.Polytope{knapsackSet(r, d).polytope, topKSet(r, d).polytope, unitBox(d)}
-	for _, l := range allLosses[1:] {
+	for _, l := range everyLoss[1:] {
 		kept := surrogate.NewTargets(costs, d)
 		for range 60 {
 			b := surrogate.Batch{Loss: l, Pool: oracle.NewPool(sets[r.IntN(len(sets))], 1), Targets: kept,
@@ -386,7 +395,7 @@ func TestTargetsFollow(t *testing.T) {
 
 func TestByName(t *testing.T) {
 	names := surrogate.Names()
-	for _, l := range allLosses {
+	for _, l := range everyLoss {
 		if !slices.Contains(names, l.Name()) {
 			t.Errorf("%s is not among the names %v", l.Name(), names)
 		}

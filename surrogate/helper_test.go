@@ -15,14 +15,17 @@ import (
 // are one line each.
 type box struct{ lo, hi []float64 }
 
-// unitBox is [-1, 1]^d.
-func unitBox(d int) *box {
+// cube is [lo, hi]^d.
+func cube(d int, lo, hi float64) *box {
 	b := &box{make([]float64, d), make([]float64, d)}
 	for i := range b.lo {
-		b.lo[i], b.hi[i] = -1, 1
+		b.lo[i], b.hi[i] = lo, hi
 	}
 	return b
 }
+
+// unitBox is [-1, 1]^d.
+func unitBox(d int) *box { return cube(d, -1, 1) }
 
 func (b *box) Dim() int { return len(b.lo) }
 
@@ -42,12 +45,15 @@ func (b *box) Violation(w []float64) float64 {
 	return worst
 }
 
-func (b *box) NewLinear() oracle.Linear       { return boxSolver{b} }
-func (b *box) NewProjector() oracle.Projector { return boxSolver{b} }
+func (b *box) NewLinear() oracle.Linear       { return &boxSolver{box: b} }
+func (b *box) NewProjector() oracle.Projector { return &boxSolver{box: b} }
 
-type boxSolver struct{ *box }
+type boxSolver struct {
+	*box
+	at []float64 // what was projected last
+}
 
-func (b boxSolver) Solve(dst, theta []float64) (oracle.Info, error) {
+func (b *boxSolver) Solve(dst, theta []float64) (oracle.Info, error) {
 	if err := oracle.CheckSolve(dst, theta, b.Dim()); err != nil {
 		return oracle.Info{}, err
 	}
@@ -60,17 +66,30 @@ func (b boxSolver) Solve(dst, theta []float64) (oracle.Info, error) {
 	return oracle.Info{Status: oracle.Optimal}, nil
 }
 
-func (b boxSolver) Project(dst, theta []float64, lambda float64, _ *oracle.Warm) (oracle.Info, error) {
+func (b *boxSolver) Project(dst, theta []float64, lambda float64, _ *oracle.Warm) (oracle.Info, error) {
 	if err := oracle.CheckProject(dst, theta, lambda, b.Dim()); err != nil {
 		return oracle.Info{}, err
 	}
+	b.at = b.at[:0]
 	for i, x := range theta {
+		b.at = append(b.at, -x/lambda)
 		dst[i] = min(max(-x/lambda, b.lo[i]), b.hi[i])
 	}
 	return oracle.Info{Status: oracle.Optimal}, nil
 }
 
-func (b boxSolver) JVP(_, _ []float64) error { return oracle.ErrNoProjection }
+func (b *boxSolver) JVP(dst, v []float64) error {
+	if b.at == nil {
+		return oracle.ErrNoProjection
+	}
+	for i, x := range b.at {
+		dst[i] = 0
+		if b.lo[i] < x && x < b.hi[i] {
+			dst[i] = v[i]
+		}
+	}
+	return nil
+}
 
 // set is a polytope to test on, with an upper bound of its diameter.
 type set struct {
