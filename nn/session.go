@@ -35,7 +35,7 @@ func (p Precision) String() string {
 var ErrNonFinite = errors.New("not a finite number")
 
 // KernelLevel names the instruction set of the arithmetic; results are
-// bit-identical on machines that share it.
+// bit-identical on machines of one architecture that share it.
 func KernelLevel() string { return kernel.Level() }
 
 // CheckKernel reports an environment that asks for an instruction set this

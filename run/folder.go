@@ -37,7 +37,8 @@ var ErrFolder = errors.New("unusable run folder")
 type Folder struct{ path string }
 
 // Create makes a run folder at path. It refuses one that already holds
-// something, so that no run overwrites another.
+// something, so that no run overwrites another; of two programs that ask for
+// the same folder at once, one gets it.
 func Create(path string) (*Folder, error) {
 	entries, err := os.ReadDir(path)
 	switch {
@@ -49,12 +50,25 @@ func Create(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	// A folder that cannot be written should say so before hours of training.
-	probe, err := os.CreateTemp(path, ".probe-*")
-	if err != nil {
+	// The claim, and a probe: a folder that cannot be written should say so
+	// before hours of training. VersionFile is filled right away.
+	claim, err := os.OpenFile(filepath.Join(path, VersionFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil, fmt.Errorf("%s is in use by another run; name another folder with -out: %w", path, ErrFolder)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
-	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+	if err := claim.Close(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	return &Folder{path}, nil
+}
+
+// Reopen makes a folder, or returns the one that is there, for programs that
+// go on where they stopped.
+func Reopen(path string) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
 	return &Folder{path}, nil

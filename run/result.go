@@ -27,6 +27,9 @@ type ClientResult struct {
 	// FrozenAfter is the round (from 0) after which the client's schedule
 	// froze; nil when it did not, or where there is no freeze rule.
 	FrozenAfter *int `json:"frozen_after_round,omitempty"`
+	// Freeze is the freeze statistic Ũ after the last round trained; nil where
+	// there is none.
+	Freeze *float64 `json:"freeze_statistic,omitempty"`
 	// Multiplier is the factor of ε chosen for the client by the OptNet-style
 	// loss.
 	Multiplier float64 `json:"multiplier,omitempty"`
@@ -98,6 +101,24 @@ type Result struct {
 	Mean     MeanResult   `json:"mean"`
 	// Steps counts the gradient steps of all seeds.
 	Steps int `json:"steps"`
+	// Tuning says how the learning rate was chosen, where it was.
+	Tuning *Tuning `json:"tuning,omitempty"`
+}
+
+// Tuning is the choice of a learning rate on validation data.
+type Tuning struct {
+	// Rate is the chosen one: the candidate of least regret, the first of
+	// equals.
+	Rate       float64     `json:"rate"`
+	Candidates []Candidate `json:"candidates"`
+}
+
+// Candidate is a learning rate that was tried.
+type Candidate struct {
+	Rate float64 `json:"rate"`
+	// Regret is the mean over clients and seeds of relative regret on
+	// validation samples after the last stage.
+	Regret float64 `json:"validation_relative_regret"`
 }
 
 // Summarize fills Mean and Steps from Seeds.
@@ -141,8 +162,13 @@ func SameRegrets(got, want []Result) error {
 				return fmt.Errorf("loss %s: seed %d is missing", g.Loss, s.Seed)
 			}
 			w := want[i].Seeds[k]
-			if err := errors.Join(sameStage(s.Fed, w.Fed), sameStage(s.Personal, w.Personal)); err != nil {
-				return fmt.Errorf("loss %s, seed %d: %w", g.Loss, s.Seed, err)
+			for _, stage := range []struct {
+				name      string
+				got, want *StageResult
+			}{{"fed", s.Fed, w.Fed}, {"personal", s.Personal, w.Personal}} {
+				if err := sameStage(stage.got, stage.want); err != nil {
+					return fmt.Errorf("loss %s, seed %d, %s: %w", g.Loss, s.Seed, stage.name, err)
+				}
 			}
 		}
 	}

@@ -175,19 +175,19 @@ func TestSameRegrets(t *testing.T) {
 	}{
 		{"loss", func(r []run.Result) { r[1].Loss = "spo+" }, "loss spo+ is missing"},
 		{"seed", func(r []run.Result) { r[0].Seeds[1].Seed = 70 }, "loss mse: seed 70 is missing"},
-		{"no stage", func(r []run.Result) { r[1].Seeds[0].Fed = nil }, "loss rspo+, seed 42: a stage is missing"},
-		{"no client", func(r []run.Result) { s := r[0].Seeds[0].Personal; s.Clients = s.Clients[:1] }, "loss mse, seed 42: 1 clients, want 2"},
-		{"other client", func(r []run.Result) { r[0].Seeds[1].Fed.Clients[0].Client = 5 }, "loss mse, seed 69: client 5"},
+		{"no stage", func(r []run.Result) { r[1].Seeds[0].Fed = nil }, "loss rspo+, seed 42, fed: a stage is missing"},
+		{"no client", func(r []run.Result) { s := r[0].Seeds[0].Personal; s.Clients = s.Clients[:1] }, "loss mse, seed 42, personal: 1 clients, want 2"},
+		{"other client", func(r []run.Result) { r[0].Seeds[1].Fed.Clients[0].Client = 5 }, "loss mse, seed 69, fed: client 5"},
 		{"last bit, relative", func(r []run.Result) {
 			c := &r[1].Seeds[1].Fed.Clients[1]
 			c.Relative = math.Nextafter(c.Relative, 9)
-		}, "loss rspo+, seed 69: client 2"},
+		}, "loss rspo+, seed 69, fed: client 2"},
 		{"last bit, absolute", func(r []run.Result) {
 			c := &r[1].Seeds[1].Personal.Clients[0]
 			c.Absolute = math.Nextafter(c.Absolute, 9)
-		}, "loss rspo+, seed 69: client 1"},
-		{"NaN", func(r []run.Result) { r[0].Seeds[0].Fed.Clients[0].Relative = math.NaN() }, "loss mse, seed 42: client 1"},
-		{"mean", func(r []run.Result) { r[0].Seeds[0].Fed.Relative *= 2 }, "loss mse, seed 42: mean"},
+		}, "loss rspo+, seed 69, personal: client 1"},
+		{"NaN", func(r []run.Result) { r[0].Seeds[0].Fed.Clients[0].Relative = math.NaN() }, "loss mse, seed 42, fed: client 1"},
+		{"mean", func(r []run.Result) { r[0].Seeds[0].Fed.Relative *= 2 }, "loss mse, seed 42, fed: mean"},
 	} {
 		got := sample()
 		c.change(got)
@@ -212,15 +212,32 @@ func create(t *testing.T) *run.Folder {
 }
 
 // TestCreate makes folders, takes empty ones and refuses all others, leaving
-// them as they are.
+// them as they are. Of many who ask for one folder at once, one gets it.
 func TestCreate(t *testing.T) {
-	f := create(t)
-	entries, err := os.ReadDir(f.Path())
-	if err != nil || len(entries) > 0 {
-		t.Errorf("a new folder holds %v (error %v)", entries, err)
+	empty := t.TempDir()
+	f, err := run.Create(empty)
+	if err != nil {
+		t.Fatalf("an empty folder: %v", err)
 	}
-	if _, err := run.Create(f.Path()); err != nil {
-		t.Errorf("an empty folder: %v", err)
+	contested := filepath.Join(t.TempDir(), "runs", "contested")
+	got := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := run.Create(contested)
+			got <- err
+		}()
+	}
+	winners := 0
+	for range 20 {
+		switch err := <-got; {
+		case err == nil:
+			winners++
+		case !errors.Is(err, run.ErrFolder):
+			t.Errorf("a contested folder: %v", err)
+		}
+	}
+	if winners != 1 {
+		t.Errorf("%d got the contested folder, want 1", winners)
 	}
 	file := f.Path("some.txt")
 	if err := os.WriteFile(file, []byte("mine"), 0o644); err != nil {

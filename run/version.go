@@ -16,7 +16,7 @@ type Version struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	// Kernel is the instruction set of the arithmetic kernels: results are
-	// bit-identical on machines that share it.
+	// bit-identical on machines that share it and the platform's architecture.
 	Kernel string `json:"kernel"`
 }
 

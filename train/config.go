@@ -50,6 +50,10 @@ const (
 	RateMatched RateRule = "matched"
 	// RateFixed uses Config.FixedRate in place of η_j and of Stage.Rate.
 	RateFixed RateRule = "fixed"
+	// RateScaled uses Config.FixedRate times λ_j/mean λ for RSPO+, so that the
+	// clients' rates keep the ratios of η_j, and Config.FixedRate for other
+	// losses.
+	RateScaled RateRule = "scaled"
 )
 
 // Stage is the hyper-parameters of one training stage.
@@ -80,7 +84,7 @@ type Stage struct {
 }
 
 // Config is the hyper-parameters of a run. Fields have no defaults here: the
-// paper's values stand in one table, experiment.Defaults.
+// paper's values stand with each task, in experiment.Kind.Defaults.
 type Config struct {
 	Seed int64
 	Loss surrogate.Loss
@@ -117,8 +121,10 @@ type Config struct {
 	// Fed is the federated stage; Personal is personalisation, and the whole
 	// of the local and centralised regimes.
 	Fed, Personal Stage
-	// Alignment and Validation fill the result's fields of these names.
-	Alignment, Validation bool
+	// Alignment and Validation fill the result's fields of these names;
+	// AlignmentMeanLambda measures the federated model's alignment at the mean
+	// of the clients' λ.
+	Alignment, AlignmentMeanLambda, Validation bool
 	// Workers is the number of goroutines that train clients; 0 means one per
 	// CPU. It never changes a result.
 	Workers int
@@ -187,7 +193,7 @@ func (c *Config) Validate() error {
 	}
 	switch c.Rates {
 	case RatePaper, RateMatched:
-	case RateFixed:
+	case RateFixed, RateScaled:
 		if !positive(c.FixedRate) {
 			return bad("learning rate %v, want a positive number", c.FixedRate)
 		}

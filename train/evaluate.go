@@ -121,6 +121,15 @@ func optimalValues(s task.Split, solver *oracle.Solver) ([]float64, error) {
 	return z, nil
 }
 
+// meanLambda is the mean of the clients' calibrated λ_j.
+func (r *Run) meanLambda() float64 {
+	sum := 0.0
+	for _, c := range r.state.Clients {
+		sum += c.Lambda
+	}
+	return sum / float64(len(r.state.Clients))
+}
+
 // evaluatePersonal judges the clients' own models.
 func (r *Run) evaluatePersonal(ctx context.Context) (*run.StageResult, error) {
 	return r.evaluate(ctx, r.personalPhase(""), func(i int) predictor {
@@ -143,8 +152,12 @@ func (r *Run) evaluate(ctx context.Context, ph phase, by func(i int) predictor, 
 			out.Lambda = r.state.Schedule.LastLambda(state.Lambda, ph.Stage)
 			if personal {
 				out.Lambda = state.Schedule.LastLambda(state.Lambda, ph.Stage)
+				if n := len(state.Metrics); n > 0 {
+					out.Freeze = state.Metrics[n-1].Freeze
+				}
 				if state.Schedule.Frozen {
-					out.FrozenAfter = &state.Schedule.FrozenAfter
+					after := state.Schedule.FrozenAfter
+					out.FrozenAfter = &after
 				}
 			}
 		}
@@ -162,6 +175,9 @@ func (r *Run) evaluate(ctx context.Context, ph phase, by func(i int) predictor, 
 		if r.cfg.Alignment && out.Lambda > 0 {
 			out.Alignment = &run.Alignment{}
 			j.alignment = out.Alignment
+			if r.cfg.AlignmentMeanLambda && !personal {
+				j.lambda = r.meanLambda()
+			}
 		}
 		if out.Regret, err = w.evaluate(ctx, j); err != nil {
 			return r.at(i, fmt.Errorf("test %w", err))

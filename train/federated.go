@@ -38,13 +38,11 @@ func (r *Run) roundSize() int {
 func (r *Run) federateBest(ctx context.Context) error {
 	candidates := r.candidates(r.fedPhase())
 	best, bestRegret := (*fedStage)(nil), math.Inf(1)
-	steps := 0
 	for _, m := range candidates {
 		f, err := r.federate(ctx, m)
 		if err != nil {
 			return err
 		}
-		steps += f.steps
 		if len(candidates) == 1 {
 			best = f
 			break
@@ -57,10 +55,7 @@ func (r *Run) federateBest(ctx context.Context) error {
 			best, bestRegret = f, regret
 		}
 	}
-	state := best.server.State()
-	r.state.Server, r.state.Schedule = &state, best.schedule
-	r.state.FedMetrics, r.state.FedSteps = best.metrics, steps
-	r.state.FedMultiplier, r.state.History = best.multiplier, best.history
+	best.publish()
 	return nil
 }
 
@@ -75,10 +70,12 @@ func (r *Run) federate(ctx context.Context, multiplier float64) (*fedStage, erro
 	for i, c := range r.task.Clients {
 		f.index[c.ID] = i
 	}
+	f.publish()
 	for round := range r.cfg.Fed.Rounds {
 		if err := f.round(ctx, round); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round, err)
 		}
+		f.publish()
 	}
 	return f, nil
 }
@@ -91,7 +88,6 @@ type fedStage struct {
 	schedule   Schedule
 	multiplier float64
 	metrics    []run.Metric
-	steps      int
 	history    []federation.Plan
 
 	index   map[int]int // client ID -> task index
@@ -99,6 +95,13 @@ type fedStage struct {
 	monitor []monitorPart
 	// freeze is Ũ at the λ factor freezeAt: without annealing λ never changes.
 	freeze, freezeAt float64
+}
+
+// publish writes the stage as it stands to the run's state.
+func (f *fedStage) publish() {
+	state := f.server.State()
+	f.state.Server, f.state.Schedule, f.state.FedMetrics = &state, f.schedule, f.metrics
+	f.state.FedMultiplier, f.state.History = f.multiplier, f.history
 }
 
 // answer is what a participant sends back.
@@ -136,7 +139,7 @@ func (f *fedStage) round(ctx context.Context, round int) error {
 		n := float64(f.task.Clients[f.index[id]].Train.Len())
 		m.TrainLoss += n * a.loss
 		weight += n
-		f.steps += a.steps
+		f.state.FedSteps += a.steps
 	}
 	m.TrainLoss /= weight
 	if _, err := f.server.Close(); err != nil {

@@ -115,7 +115,9 @@ func (r *Run) setRates() {
 		}
 		of := func(p phase) float64 {
 			switch {
-			case r.cfg.Rates == RateFixed:
+			case r.cfg.Rates == RateScaled && p.loss.Regularized():
+				return r.cfg.FixedRate * (c.Lambda / mean)
+			case r.cfg.Rates == RateFixed, r.cfg.Rates == RateScaled:
 				return r.cfg.FixedRate
 			case p.loss.Regularized():
 				return rate(p.Alpha, c.Lambda)

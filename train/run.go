@@ -37,9 +37,10 @@ type ClientState struct {
 	Steps int
 }
 
-// State is everything that changes during a run, as plain data: a run goes on
-// from it. Optimiser moments are not part of it: they live within one client's
-// visit, and visits are atomic.
+// State is everything that changes during a run, as plain data, up to date at
+// the end of every federated round and of every client's personal training.
+// Optimiser moments are not part of it: they live within one client's visit,
+// and visits are atomic.
 type State struct {
 	// Initial is the initial model.
 	Initial []float64
@@ -49,7 +50,8 @@ type State struct {
 	Server *federation.State
 	// Schedule of the federated stage; one for all clients.
 	Schedule Schedule
-	// FedMetrics of the rounds done, FedSteps the gradient steps in them.
+	// FedMetrics of the rounds done, FedSteps the gradient steps in them, over
+	// all candidates where the stage has several.
 	FedMetrics []run.Metric
 	FedSteps   int
 	// FedMultiplier is m chosen for the federated stage (OptNet-style loss).

@@ -178,6 +178,9 @@ func (d *Dataset) Task() (*task.Task, error) {
 			pooled = newScaler(d.trainFeatures()...)
 			scale = pooled
 		}
+		if k := scale.overflow(); k >= 0 {
+			return nil, fmt.Errorf("%w: client %d: x_%d: mean or standard deviation overflows; divide the column by a constant", ErrData, c.ID, k)
+		}
 		client := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope}
 		for s, split := range []*task.Split{&client.Train, &client.Val, &client.Test} {
 			from := c.splits()[s]

@@ -3,8 +3,24 @@ package knapsack
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
+
+	"fedrspo/task"
 )
+
+// TestFeatureOverflow: features whose spread overflows are refused, not turned
+// into zeros.
+func TestFeatureOverflow(t *testing.T) {
+	x := task.Matrix{Cols: 2, Data: []float64{1, 1e160, 2, 2e160, 3, 3e160}}
+	c := task.Matrix{Cols: 1, Data: []float64{-1, -2, -3}}
+	ds := &Dataset{Name: "toy", Items: 1, Features: 2, Clients: []Client{{ID: 7, Name: "a", Capacity: 1, Weights: []float64{1},
+		Train: Samples{x, c}, Val: Samples{x, c}, Test: Samples{x, c}}}}
+	_, err := ds.Task()
+	if !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "client 7: x_1") {
+		t.Errorf("error %v, want one that names client 7 and x_1", err)
+	}
+}
 
 // TestObjective: a client's costs are its objective at its features, up to the
 // scale of the split, and clients without objective heterogeneity agree.

@@ -2,6 +2,7 @@ package knapsack
 
 import (
 	"math"
+	"slices"
 
 	"fedrspo/task"
 )
@@ -42,6 +43,11 @@ func newScaler(matrices ...task.Matrix) *scaler {
 		s.scale[k] = math.Sqrt(s.scale[k]/float64(max(n-1, 1))) + minScale
 	}
 	return s
+}
+
+// overflow returns the first feature whose mean or scale is not finite, or -1.
+func (s *scaler) overflow() int {
+	return slices.IndexFunc(s.scale, func(x float64) bool { return x-x != 0 })
 }
 
 // apply returns the scaled rows of m.
