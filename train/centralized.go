@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"fedrspo/internal/stream"
@@ -25,10 +26,48 @@ func (r *Run) centralize(ctx context.Context) error {
 
 // centralizeSingle trains one model: every sample is judged over its owner's
 // feasible set at its owner's λ_j, at the mean of the clients' rates, with one
-// schedule whose freeze statistic pools all monitors.
+// schedule whose freeze statistic pools all monitors. Of several candidates of
+// the phase's settings it keeps the one with the least mean validation regret.
 func (r *Run) centralizeSingle(ctx context.Context, ph phase) error {
-	w, clients := r.workers[0], r.state.Clients
 	m := newMixture(r)
+	candidates := r.candidates(ph)
+	best, bestRegret, steps := pooledFit{}, math.Inf(1), 0
+	for k, multiplier := range candidates {
+		next, err := r.fitPooled(ctx, ph, m, multiplier)
+		if err != nil {
+			return err
+		}
+		steps += next.steps
+		if len(candidates) > 1 {
+			regret, err := r.selectionRegret(ctx, next.model)
+			if err != nil {
+				return err
+			}
+			if k > 0 && !(regret < bestRegret) {
+				continue
+			}
+			bestRegret = regret
+		}
+		best = next
+		for i := range r.state.Clients {
+			c := &r.state.Clients[i]
+			c.Model, c.Schedule, c.Multiplier = next.model, next.schedule, multiplier
+		}
+	}
+	r.state.FedMetrics, r.state.FedSteps = best.metrics, steps
+	return nil
+}
+
+// pooledFit is one training of the single model.
+type pooledFit struct {
+	model    []float64
+	schedule Schedule
+	metrics  []run.Metric
+	steps    int
+}
+
+func (r *Run) fitPooled(ctx context.Context, ph phase, m *mixture, multiplier float64) (pooledFit, error) {
+	w, clients := r.workers[0], r.state.Clients
 	w.session.Load(r.state.Initial)
 	w.session.ResetOptimizer()
 	rate := 0.0
@@ -37,44 +76,41 @@ func (r *Run) centralizeSingle(ctx context.Context, ph phase) error {
 		rate += c.PersonalRate / float64(len(clients))
 		parts[i] = r.monitors[i].first(ph.Monitor)
 	}
-	schedule := newSchedule()
-	steps := 0
-	var metrics []run.Metric
+	f := pooledFit{model: make([]float64, len(r.state.Initial)), schedule: newSchedule()}
 	for round := range ph.Rounds {
-		if schedule.Stopped(round, ph.Stage) {
+		if m.len() == 0 || f.schedule.Stopped(round, ph.Stage) {
+			r.advance(ph.name, (ph.Rounds-round)*len(clients))
 			break
 		}
-		lambda := func(i int) float64 { return ph.lambda(schedule, clients[i].Lambda, 0) }
-		metric := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Rate: ph.rate(schedule, rate)}
-		loss, n, err := w.trainMixed(ctx, m, lambda, fit{loss: ph.loss, rate: metric.Rate, epochs: ph.Epochs,
+		lambda := func(i int) float64 { return ph.lambda(f.schedule, clients[i].Lambda, multiplier) }
+		metric := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Rate: ph.rate(f.schedule, rate)}
+		loss, steps, err := w.trainMixed(ctx, m, lambda, fit{loss: ph.loss, rate: metric.Rate, epochs: ph.Epochs,
 			shuffle: stream.Key{Seed: r.cfg.Seed, Purpose: ph.name + " shuffle", Round: round}})
 		if err != nil {
-			return fmt.Errorf("round %d: %w", round, err)
+			return f, fmt.Errorf("round %d: %w", round, err)
 		}
 		metric.TrainLoss = loss
-		steps += n
+		f.steps += steps
+		mean := 0.0
+		for i := range clients {
+			mean += lambda(i) / float64(len(clients))
+		}
+		if mean > 0 {
+			metric.Lambda = &mean
+		}
 		if ph.loss.Regularized() {
-			mean := 0.0
-			for i := range clients {
-				mean += lambda(i) / float64(len(clients))
-			}
 			u, err := r.freezeStatistic(w, parts, lambda)
 			if err != nil {
-				return fmt.Errorf("round %d: %w", round, err)
+				return f, fmt.Errorf("round %d: %w", round, err)
 			}
-			metric.Lambda, metric.Freeze = &mean, finite(u)
-			schedule.Advance(round, u, ph.Stage)
+			metric.Freeze = finite(u)
+			f.schedule.Advance(round, u, ph.Stage)
 		}
-		metrics = append(metrics, metric)
+		f.metrics = append(f.metrics, metric)
 		r.advance(ph.name, len(clients))
 	}
-	model := make([]float64, len(r.state.Initial))
-	w.session.Store(model)
-	for i := range clients {
-		clients[i].Model, clients[i].Schedule = model, schedule
-	}
-	r.state.FedMetrics, r.state.FedSteps = metrics, steps
-	return nil
+	w.session.Store(f.model)
+	return f, nil
 }
 
 // mixture is the training data of all clients, each over its own set.
@@ -84,6 +120,9 @@ type mixture struct {
 	ends []int
 	surrogate.Mixed
 }
+
+// len is the number of samples.
+func (m *mixture) len() int { return m.ends[len(m.ends)-1] }
 
 func newMixture(r *Run) *mixture {
 	m := &mixture{}
@@ -108,7 +147,7 @@ func (w *worker) trainMixed(ctx context.Context, m *mixture, lambda func(k int) 
 		}
 	}
 	w.source.Source = m
-	return w.epochs(ctx, f, m.ends[len(m.ends)-1], func(rows []int) {
+	return w.epochs(ctx, f, m.len(), func(rows []int) {
 		slices.Sort(rows)
 		from, start := 0, 0
 		for k, end := range m.ends {
