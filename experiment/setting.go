@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,12 +24,19 @@ import (
 type Setting struct {
 	Kind Kind
 	// Data; its Seed is replaced by each seed in turn.
-	Data   Data
-	Model  string
-	Losses []surrogate.Loss
-	Seeds  []int64
+	Data  Data
+	Model string
+	// OutputBound, unless 0, scales predictions down to at most this norm.
+	OutputBound float64
+	Losses      []surrogate.Loss
+	Seeds       []int64
+	// Tuned makes Run choose the learning rates first, by Tune.
+	Tuned bool
 	// Config holds the hyper-parameters; Loss, Model and Seed are filled in.
 	Config train.Config
+
+	// rates, unless nil, are the chosen rates of Losses.
+	rates []float64
 }
 
 // Validate checks everything that can be checked before data are there.
@@ -39,11 +47,22 @@ func (s Setting) Validate() error {
 	if err := s.Kind.Check(s.Data); err != nil {
 		return err
 	}
-	cfg := s.Config
-	// The model's sizes come with the data.
-	cfg.Loss, cfg.Model = s.Losses[0], nn.NewLinear(1, 1)
-	return cfg.Validate()
+	if !positiveOrZero(s.OutputBound) {
+		return fmt.Errorf("output bound %v, want 0 or more: %w", s.OutputBound, train.ErrConfig)
+	}
+	for _, l := range s.Losses {
+		cfg := s.Config
+		// The model's sizes come with the data.
+		cfg.Loss, cfg.Model = l, nn.NewLinear(1, 1)
+		if err := cfg.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
+
+// positiveOrZero says whether x is a finite number, not negative.
+func positiveOrZero(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
 
 // CheckMachine reports an environment that asks for arithmetic kernels this
 // machine does not have.
@@ -56,8 +75,11 @@ func Version() run.Version { return run.BuildVersion(nn.KernelLevel()) }
 type Progress struct {
 	Loss string
 	Seed int64
-	// Run counts losses x seeds from 0; Runs is their number.
+	// Run counts training runs from 0; Runs is their number: losses x seeds,
+	// after those of Tune.
 	Run, Runs int
+	// Trial is the learning rate that Tune tries, 0 in other runs.
+	Trial float64
 	train.Progress
 }
 
@@ -70,7 +92,7 @@ type Outcome struct {
 }
 
 // Run trains every loss on every seed: seeds outside, so that losses share
-// data. done, if not nil, sees each outcome; observe may be nil. The results
+// data. Where the learning rates are Tuned, it starts with Tune. done, if not nil, sees each outcome; observe may be nil. The results
 // have the order of Losses. When ctx ends or a run fails, they hold what is
 // finished, with Complete false for the losses that lack something, beside the
 // error.
@@ -79,18 +101,24 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 	for k, l := range s.Losses {
 		results[k] = run.Result{Task: s.Kind.Name, Loss: l.Name(), Seeds: []run.SeedResult{}}
 	}
-	finished := make([]int, len(s.Losses))
-	err := s.each(func(i, k int, t *task.Task, cfg train.Config) error {
-		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
-		var see func(train.Progress)
-		if observe != nil {
-			see = func(p train.Progress) {
-				observe(Progress{Loss: o.Loss, Seed: o.Seed, Run: i, Runs: len(s.Seeds) * len(s.Losses), Progress: p})
-			}
+	w := &watcher{observe: observe, runs: len(s.Seeds) * len(s.Losses)}
+	if s.Tuned {
+		w.runs += s.tuningRuns()
+		tunings, err := s.tune(ctx, w)
+		if err != nil {
+			return results, err
 		}
+		s.rates = make([]float64, len(tunings))
+		for k, t := range tunings {
+			results[k].Tuning, s.rates[k] = &t, t.Rate
+		}
+	}
+	finished := make([]int, len(s.Losses))
+	err := s.each(func(k int, t *task.Task, cfg train.Config) error {
+		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
 		start := time.Now()
 		var err error
-		if o.Run, err = train.New(cfg, t, see); err != nil {
+		if o.Run, err = train.New(cfg, t, w.next(cfg, 0)); err != nil {
 			return err
 		}
 		err = o.Run.Execute(ctx)
@@ -123,19 +151,18 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 // its start.
 func (s Setting) Check() error {
 	s.Seeds = s.Seeds[:min(1, len(s.Seeds))]
-	return s.each(func(_, _ int, t *task.Task, cfg train.Config) error {
+	return s.each(func(_ int, t *task.Task, cfg train.Config) error {
 		_, err := train.New(cfg, t, nil)
 		return err
 	})
 }
 
-// each calls f for every seed and loss, with the number i of the run and the
-// index k of the loss. Data that do not depend on the seed are loaded once.
-func (s Setting) each(f func(i, k int, t *task.Task, cfg train.Config) error) error {
+// each calls f for every seed and loss, with the index k of the loss. Data that
+// do not depend on the seed are loaded once.
+func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error {
 	var t *task.Task
-	i := 0
 	for _, seed := range s.Seeds {
-		if t == nil || s.Data.Dir == "" {
+		if t == nil || s.Data.varies() {
 			d := s.Data
 			d.Seed = seed
 			var err error
@@ -150,14 +177,19 @@ func (s Setting) each(f func(i, k int, t *task.Task, cfg train.Config) error) er
 		if err != nil {
 			return err
 		}
+		if s.OutputBound > 0 {
+			model = nn.Bounded{Model: model, Bound: s.OutputBound}
+		}
 		for k, l := range s.Losses {
 			cfg := s.Config
 			cfg.Seed, cfg.Loss, cfg.Model = seed, l, model
 			cfg.Batch = min(cfg.Batch, mostSamples(t))
-			if err := f(i, k, t, cfg); err != nil {
+			if s.rates != nil {
+				cfg.Rates, cfg.FixedRate = train.RateScaled, s.rates[k]
+			}
+			if err := f(k, t, cfg); err != nil {
 				return err
 			}
-			i++
 		}
 	}
 	return nil
@@ -209,7 +241,7 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Resu
 	for k := range results {
 		results[k].Complete = len(s.Seeds) == all
 	}
-	err = s.each(func(_, k int, t *task.Task, cfg train.Config) error {
+	err = s.each(func(k int, t *task.Task, cfg train.Config) error {
 		r := run.SeedResult{Seed: cfg.Seed}
 		for _, stage := range []string{train.StageFed, train.StagePersonal} {
 			res, err := evaluateStage(ctx, cfg, t, stage, from, to)

@@ -4,6 +4,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,12 +25,36 @@ type Data struct {
 	// EtaObj, EtaConstr and EtaData are the generator's heterogeneity in the
 	// objective, the constraint and the features.
 	EtaObj, EtaConstr, EtaData float64
+	// SharedWeights keeps the item weights of knapsacks equal across clients,
+	// so that EtaConstr moves capacities only.
+	SharedWeights bool
+	// CostsByTrain scales the generated costs of all splits by the training
+	// split's mean, instead of each by its own.
+	CostsByTrain bool
+	// Clients is their number; Train, Val and Test are the samples over all
+	// clients. 0 is the paper's number.
+	Clients, Train, Val, Test int
+	// HoldOut, unless 0, is the share of each client's training samples, drawn
+	// with Seed, that replaces its validation samples.
+	HoldOut float64
 }
+
+// orElse returns d with the sizes of e where d has none.
+func (d Data) orElse(e Data) Data {
+	d.Clients, d.Train = cmp.Or(d.Clients, e.Clients), cmp.Or(d.Train, e.Train)
+	d.Val, d.Test = cmp.Or(d.Val, e.Val), cmp.Or(d.Test, e.Test)
+	return d
+}
+
+// varies says whether the data depend on the seed.
+func (d Data) varies() bool { return d.Dir == "" || d.HoldOut > 0 }
 
 // Kind is a task the module knows.
 type Kind struct {
 	// Name on the command line, Summary for help texts.
 	Name, Summary string
+	// Data has the sizes of the paper's data.
+	Data Data
 	// Check reports settings of generated data that are out of range, without
 	// generating.
 	Check func(Data) error
@@ -46,6 +71,7 @@ type Kind struct {
 var Kinds = []Kind{{
 	Name:     "knapsack",
 	Summary:  "fractional knapsack with 20 clients; generated, or your own data with -data",
+	Data:     Data{Clients: 20, Train: 2000, Val: 200, Test: 2000},
 	Check:    checkKnapsack,
 	Load:     loadKnapsack,
 	Export:   exportKnapsack,
@@ -65,7 +91,12 @@ func ByName(name string) (Kind, error) {
 }
 
 func knapsackConfig(d Data) knapsack.Config {
-	return knapsack.Config{Seed: d.Seed, EtaObj: d.EtaObj, EtaConstr: d.EtaConstr, EtaData: d.EtaData}
+	c := knapsack.Config{Seed: d.Seed, EtaObj: d.EtaObj, EtaConstr: d.EtaConstr, EtaData: d.EtaData,
+		Clients: d.Clients, Train: d.Train, Val: d.Val, Test: d.Test, SharedWeights: d.SharedWeights}
+	if d.CostsByTrain {
+		c.CostScale = knapsack.ByTrain
+	}
+	return c
 }
 
 func checkKnapsack(d Data) error {
@@ -76,11 +107,16 @@ func checkKnapsack(d Data) error {
 	return err
 }
 
-func knapsackDataset(d Data) (*knapsack.Dataset, error) {
+func knapsackDataset(d Data) (ds *knapsack.Dataset, err error) {
 	if d.Dir != "" {
-		return knapsack.Load(d.Dir)
+		ds, err = knapsack.Load(d.Dir)
+	} else {
+		ds, err = knapsack.Generate(knapsackConfig(d))
 	}
-	return knapsack.Generate(knapsackConfig(d))
+	if err == nil && d.HoldOut > 0 {
+		ds, err = ds.HoldOut(d.HoldOut, d.Seed)
+	}
+	return ds, err
 }
 
 func loadKnapsack(d Data) (*task.Task, error) {
@@ -107,6 +143,7 @@ func knapsackDefaults(regime train.Regime) train.Config {
 		Adam:        nn.Adam{Clip: 1},
 		Rates:       train.RatePaper,
 		Calibration: train.Calibration{Fallback: 1},
+		Multipliers: []float64{0.05, 0.1, 0.25},
 		Fed: train.Stage{
 			Rounds: 10, Epochs: 3, Fraction: 0.4, Alpha: 0.01, Rate: 1e-3,
 			Tau: 0.01, Monitor: 8, MonitorFraction: 1, EarlyStop: -1,

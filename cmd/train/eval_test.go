@@ -9,8 +9,21 @@ import (
 	"strings"
 	"testing"
 
+	"fedrspo/experiment"
 	"fedrspo/run"
 )
+
+// TestEvalLosses: models of every loss are judged again; -eval may ask for
+// some of them although the file has keys of the others.
+func TestEvalLosses(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "run")
+	mustTrain(t, "-data", smallData(t), "-loss", strings.Join(experiment.LossNames(), ","), "-samples", "2", "-multipliers", "0.5,1", "-tau", "0.1", "-rounds", "2", "-out", from)
+	for _, loss := range append(experiment.LossNames(), "mse,optnet") {
+		if o := mustTrain(t, "-eval", from, "-loss", loss, "-out", "none"); !strings.Contains(o.stderr, "exactly") {
+			t.Errorf("%s: %v", loss, o)
+		}
+	}
+}
 
 // regretsOf flattens the client regrets of a result.
 func regretsOf(rs []run.Result) []run.Regret {
@@ -43,10 +56,21 @@ func sameRegrets(t *testing.T, got, want []run.Result) {
 // TestEval: the saved models give the result again, exactly, and the tables of
 // decisions add up to it.
 func TestEval(t *testing.T) {
-	for _, regime := range []string{"federated", "local", "centralized"} {
-		t.Run(regime, func(t *testing.T) {
+	for name, args := range map[string]string{
+		"federated":   "-regime federated",
+		"local":       "-regime local",
+		"centralized": "-regime centralized",
+		"pooled":      "-regime centralized -centralized single-pooled",
+		"ditto":       "-personalizer ditto -prox 1",
+		"interleaved": "-personalizer ditto -ditto-mode interleaved -personal-rounds 3",
+		"interp":      "-personalizer interp -hold-out 0.2 -output-bound 4",
+		"other loss":  "-personal-loss pfyl -samples 2 -noise multiplicative",
+		"tuned":       "-lr tuned",
+		"options":     "-clip 0.5 -clip-mode global -calibration averaged -calib-norm norm-of-mean -model linear",
+	} {
+		t.Run(name, func(t *testing.T) {
 			from := filepath.Join(t.TempDir(), "run")
-			mustTrain(t, "-data", smallData(t), "-regime", regime, "-loss", "mse,rspo+", "-seeds", "1,2", "-rounds", "3", "-out", from)
+			mustTrain(t, append(strings.Fields(args), "-data", smallData(t), "-loss", "mse,rspo+", "-seeds", "1,2", "-rounds", "3", "-out", from)...)
 			want := results(t, from)
 			o := mustTrain(t, "-eval", from)
 			if !strings.Contains(o.stderr, "exactly") {
@@ -71,8 +95,8 @@ func TestEval(t *testing.T) {
 					}
 				}
 			}
-			if len(tree(t, eval)) != tables+1 {
-				t.Errorf("%d files beside %d tables and the result", len(tree(t, eval)), tables)
+			if files := tree(t, eval); len(files) != tables+2 || files[run.ResultFile] == "" || files[run.VersionFile] == "" {
+				t.Errorf("%d files, want %d tables, the result and the version", len(files), tables)
 			}
 			// The second time the folder is taken, and another one is not.
 			checkError(t, program("-eval", from), exitFailed, "not empty")
@@ -161,6 +185,20 @@ func TestExport(t *testing.T) {
 	mustTrain(t, "-eval", at("generated"), "-data", at("other"), "-out", at("judged on other"))
 	if slices.Equal(regretsOf(results(t, at("judged on other"))), regretsOf(results(t, at("generated")))) {
 		t.Error("-eval does not look at -data")
+	}
+	// Every flag that shapes data shapes the export.
+	sized := []string{"-clients", "4", "-train-samples", "40", "-test-samples", "8", "-cost-scale", "train", "-eta-constr", "1", "-knapsack-weight-het", "off", "-hold-out", "0.25"}
+	mustTrain(t, append(sized, "-export", at("sized"))...)
+	mustTrain(t, slices.Concat(sized, short, []string{"-out", at("sized run")})...)
+	mustTrain(t, append(short, "-data", at("sized"), "-out", at("sized loaded"))...)
+	sameRun(t, at("sized run"), at("sized loaded"), run.ConfigFile)
+	if n := strings.Count(read(t, at("sized"), "validation.csv"), "\n"); n != 1+4*3 {
+		t.Errorf("%d lines of validation samples, want a header and 3 of 10 rows of 4 clients", n)
+	}
+	// Held-out rows of a dataset depend on the seed, so that it has a meaning.
+	mustTrain(t, "-data", at("sized"), "-hold-out", "0.25", "-seed", "3", "-export", at("held out"))
+	if read(t, at("sized"), "validation.csv") == read(t, at("held out"), "validation.csv") {
+		t.Error("-hold-out does not shape the export of a dataset")
 	}
 	// A folder with something else in it is refused.
 	write(t, filepath.Join(at("other"), "mine.txt"), "x")

@@ -119,12 +119,12 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	if err := s.Check(); err != nil {
 		return err
 	}
-	folder, err := outFolder(o, start)
+	folder, err := outFolder(o.out, s.Kind.Name, start)
 	if err != nil {
 		return err
 	}
 	if folder != nil {
-		if err := folder.Write(run.ConfigFile, func(w io.Writer) error { return o.writeConfig(w, s) }); err != nil {
+		if err := folder.Write(run.ConfigFile, func(w io.Writer) error { return writeConfig(w, s) }); err != nil {
 			return err
 		}
 		if err := folder.WriteJSON(run.VersionFile, experiment.Version()); err != nil {
@@ -159,12 +159,12 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 }
 
 // outFolder makes the run folder, or returns nil for -out none.
-func outFolder(o *options, now time.Time) (*run.Folder, error) {
-	switch o.out {
+func outFolder(out, task string, now time.Time) (*run.Folder, error) {
+	switch out {
 	case "none":
 		return nil, nil
 	case "":
-		base := filepath.Join("runs", o.task+"-"+now.Format("20060102-150405"))
+		base := filepath.Join("runs", task+"-"+now.Format("20060102-150405"))
 		for k := 1; ; k++ {
 			path := base
 			if k > 1 {
@@ -175,7 +175,7 @@ func outFolder(o *options, now time.Time) (*run.Folder, error) {
 			}
 		}
 	}
-	return run.Create(o.out)
+	return run.Create(out)
 }
 
 // evaluate judges the models of an earlier run.
@@ -192,6 +192,9 @@ func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, std
 			path = from.Path("eval")
 		}
 		if to, err = run.Create(path); err != nil {
+			return err
+		}
+		if err := to.WriteJSON(run.VersionFile, experiment.Version()); err != nil {
 			return err
 		}
 	}
@@ -230,7 +233,7 @@ func report(o *options, s experiment.Setting, results []run.Result, timing run.T
 	if o.json {
 		return printJSON(stdout, jsonReport(results, timing))
 	}
-	return printTable(stdout, s, results)
+	return printTable(stdout, s, results, o.std == "population")
 }
 
 func printJSON(w io.Writer, v any) error {
@@ -259,7 +262,11 @@ func (b *bar) observe(p experiment.Progress) {
 		return
 	}
 	b.p.ChangeMax64(int64(p.Runs) * int64(p.Total))
-	b.p.Describe(fmt.Sprintf("%s seed %d, %s", p.Loss, p.Seed, p.Stage))
+	text := fmt.Sprintf("%s seed %d, %s", p.Loss, p.Seed, p.Stage)
+	if p.Trial > 0 {
+		text = fmt.Sprintf("%s (trying %g)", text, p.Trial)
+	}
+	b.p.Describe(text)
 	// An error here could only be about drawing.
 	_ = b.p.Set64(int64(p.Run)*int64(p.Total) + int64(p.Done))
 }

@@ -88,13 +88,16 @@ func smallData(t *testing.T) string {
 	write(t, filepath.Join(dir, "clients.csv"), "client,name,capacity,weight_0,weight_1,weight_2,weight_3\n"+
 		"1,north,3,1,2,1,1\n2,east,2,1,1,1,1\n5,south,4,2,1,3,1\n")
 	r := rand.New(rand.NewPCG(1, 2))
-	for file, n := range map[string]int{"train.csv": 30, "validation.csv": 6, "test.csv": 12} {
+	for _, split := range []struct {
+		file string
+		rows int
+	}{{"train.csv", 30}, {"validation.csv", 6}, {"test.csv", 12}} {
 		text := "client,x_0,x_1,c_0,c_1,c_2,c_3\n"
-		for i := range n {
+		for i := range split.rows {
 			a, b := r.NormFloat64(), r.NormFloat64()
 			text += fmt.Sprintf("%d,%g,%g,%g,%g,%g,%g\n", []int{1, 2, 5}[i%3], a, b, -3-a, -3-b, -3+a-b, -2+a*b)
 		}
-		write(t, filepath.Join(dir, file), text)
+		write(t, filepath.Join(dir, split.file), text)
 	}
 	return dir
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,6 +235,78 @@ func TestTable(t *testing.T) {
 	if strings.Contains(o.stdout, "NaN") || !strings.Contains(o.stdout, "local") {
 		t.Errorf("table of one seed:\n%s", o.stdout)
 	}
+}
+
+// TestTableColumns: a column that says something about some loss is there, and
+// has dashes for the others.
+func TestTableColumns(t *testing.T) {
+	args := []string{"-data", smallData(t), "-out", "none", "-rounds", "2", "-personal-rounds", "2", "-seeds", "1,2"}
+	for _, c := range []struct{ args, with, without string }{
+		{"", "frozen", "rho|multiplier|validation"},
+		{"-loss mse,optnet", "multiplier", "rho"},
+		{"-loss spo+ -personalizer interp", "rho|+P, rho 0|by interp", "multiplier"},
+		{"-personal-loss mse -personalizer ditto", "by ditto|with mse", "rho |multiplier"},
+		{"-loss mse,spo+ -lr tuned", "validation|mse 0.0|spo+ 0.0|0.001: |0.03: ", "rho|multiplier"},
+	} {
+		o := mustTrain(t, slices.Concat(args, strings.Fields(c.args))...)
+		for _, want := range strings.Split(c.with, "|") {
+			if !strings.Contains(o.stdout, want) {
+				t.Errorf("%s: the table lacks %q:\n%s", c.args, want, o.stdout)
+			}
+		}
+		header := strings.Split(o.stdout, "\n")[2]
+		for _, not := range strings.Split(c.without, "|") {
+			if strings.Contains(header, not) {
+				t.Errorf("%s: the table has %q:\n%s", c.args, not, o.stdout)
+			}
+		}
+		if strings.Contains(o.stdout, "NaN") {
+			t.Errorf("%s:\n%s", c.args, o.stdout)
+		}
+	}
+}
+
+// TestStd: of two values, the population's deviation is the sample's over √2.
+func TestStd(t *testing.T) {
+	deviation := func(std string) float64 {
+		o := mustTrain(t, "-data", smallData(t), "-out", "none", "-loss", "mse", "-rounds", "1", "-seeds", "1,2", "-std", std)
+		_, text, _ := strings.Cut(o.stdout, "± ")
+		var x float64
+		if _, err := fmt.Sscan(text, &x); err != nil {
+			t.Fatalf("%v:\n%s", err, o.stdout)
+		}
+		return x
+	}
+	// Both are printed with two digits.
+	if s, p := deviation("sample"), deviation("population"); s < 0.1 || math.Abs(s/math.Sqrt2-p) > 0.011 {
+		t.Errorf("deviation %v of the sample, %v of the population", s, p)
+	}
+}
+
+// TestTuned: the choice of learning rates is in the result, and a scaled rate
+// repeats the run without it.
+func TestTuned(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"-data", smallData(t), "-rounds", "2", "-personal-rounds", "2", "-seeds", "1,2"}
+	o := mustTrain(t, append(args, "-lr", "tuned", "-progress", "on", "-out", filepath.Join(dir, "tuned"))...)
+	r := results(t, filepath.Join(dir, "tuned"))[0]
+	if r.Tuning == nil || len(r.Tuning.Candidates) != 5 || !strings.Contains(o.stderr, "trying") {
+		t.Fatalf("tuning %+v, progress %q", r.Tuning, o.stderr)
+	}
+	if text := read(t, dir, "tuned", run.ConfigFile); !strings.Contains(text, `lr = "tuned"`) {
+		t.Errorf("the configuration does not repeat the tuning: %s", text)
+	}
+	mustTrain(t, append(args, "-lr", fmt.Sprintf("scaled:%v", r.Tuning.Rate), "-out", filepath.Join(dir, "again"))...)
+	sameRun(t, filepath.Join(dir, "tuned"), filepath.Join(dir, "again"), run.ConfigFile, run.ResultFile)
+	if err := run.SameRegrets(results(t, filepath.Join(dir, "again")), []run.Result{r}); err != nil {
+		t.Error(err)
+	}
+	// Data without validation samples say so in one line.
+	data := smallData(t)
+	header, _, _ := strings.Cut(read(t, data, "validation.csv"), "\n")
+	write(t, filepath.Join(data, "validation.csv"), header+"\n")
+	checkError(t, program("-data", data, "-lr", "tuned", "-out", "none"), exitFailed, "validation samples")
+	checkError(t, program("-data", data, "-personalizer", "interp", "-out", "none", "-loss", "mse"), exitFailed, "validation samples")
 }
 
 func TestProgressBar(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -57,8 +58,27 @@ func withoutClients(s *run.StageResult) *run.StageResult {
 	return &run.StageResult{Regret: s.Regret}
 }
 
-// printTable prints a row per loss and stage.
-func printTable(w io.Writer, s experiment.Setting, results []run.Result) error {
+// printTable prints a row per loss and stage; population chooses the divisor of
+// deviations.
+func printTable(w io.Writer, s experiment.Setting, results []run.Result, population bool) error {
+	fmt.Fprintln(w, title(s))
+	fmt.Fprintln(w)
+	t := table{population: population}
+	for _, r := range results {
+		t.add(r, s.Config)
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	printTuning(w, results)
+	if slices.ContainsFunc(results, func(r run.Result) bool { return !r.Complete }) {
+		fmt.Fprint(w, "\nInterrupted: only what was finished is shown.\n")
+	}
+	return nil
+}
+
+// title says what was run.
+func title(s experiment.Setting) string {
 	seeds := make([]string, len(s.Seeds))
 	for i, n := range s.Seeds {
 		seeds[i] = fmt.Sprint(n)
@@ -73,27 +93,31 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result) error {
 	} else if s.Data.EtaObj != 0 || s.Data.EtaConstr != 0 || s.Data.EtaData != 0 {
 		data = fmt.Sprintf("generated data, heterogeneity (%g, %g, %g)", s.Data.EtaObj, s.Data.EtaConstr, s.Data.EtaData)
 	}
-	fmt.Fprintf(w, "task %s (%s), %s, %s, seed %s\n\n", s.Kind.Name, data, s.Config.Regime, s.Model, list)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(tw, "loss\tstage\trelative regret %\tover seeds\tover clients\tabsolute regret\tover seeds\tlambda\tfrozen %\t\n")
-	incomplete := false
-	for _, r := range results {
-		incomplete = incomplete || !r.Complete
-		for _, personal := range []bool{false, true} {
-			stages := r.Stages(personal)
-			if len(stages) == 0 {
-				continue
-			}
-			printRow(tw, r.Loss, stageName(s.Config.Regime, personal), stages)
+	text := fmt.Sprintf("task %s (%s), %s, %s", s.Kind.Name, data, s.Config.Regime, s.Model)
+	if p := s.Config.Personalizer; p != nil {
+		text += ", +P by " + p.Name()
+	}
+	if l := s.Config.PersonalLoss; l != nil {
+		text += ", +P with " + l.Name()
+	}
+	return text + ", seed " + list
+}
+
+// printTuning says how learning rates were chosen.
+func printTuning(w io.Writer, results []run.Result) {
+	for k, r := range results {
+		if r.Tuning == nil {
+			continue
 		}
+		if k == 0 {
+			fmt.Fprint(w, "\nLearning rates, by relative regret on validation samples in %:\n")
+		}
+		var tried []string
+		for _, c := range r.Tuning.Candidates {
+			tried = append(tried, fmt.Sprintf("%g: %.2f", c.Rate, 100*c.Regret))
+		}
+		fmt.Fprintf(w, "  %s %g (%s)\n", r.Loss, r.Tuning.Rate, strings.Join(tried, ", "))
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	if incomplete {
-		fmt.Fprint(w, "\nInterrupted: only what was finished is shown.\n")
-	}
-	return nil
 }
 
 func stageName(regime train.Regime, personal bool) string {
@@ -106,8 +130,40 @@ func stageName(regime train.Regime, personal bool) string {
 	return string(regime)
 }
 
-func printRow(w io.Writer, loss, stage string, stages []*run.StageResult) {
-	var relative, absolute, overClients, lambda, frozen []float64
+// table is the rows of a run's table. Columns that say something in no row are
+// left out, but for the first ones.
+type table struct {
+	population bool
+	rows       [][]string
+}
+
+// columns are the headings; those from optional on may be left out.
+var columns = []string{"loss", "stage", "relative regret %", "over seeds", "over clients", "absolute regret", "over seeds", "lambda", "frozen %", "rho", "multiplier"}
+
+// optional is the first column that may be left out.
+const optional = 9
+
+// add adds the rows of a loss.
+func (t *table) add(r run.Result, cfg train.Config) {
+	for _, personal := range []bool{false, true} {
+		if stages := r.Stages(personal); len(stages) > 0 {
+			t.row(r.Loss, stageName(cfg.Regime, personal), stages, personal || cfg.Regime == train.Centralized)
+		}
+	}
+	var local []*run.StageResult
+	for _, s := range r.Seeds {
+		if s.LocalEndpoint != nil {
+			local = append(local, s.LocalEndpoint)
+		}
+	}
+	if len(local) > 0 {
+		t.row(r.Loss, "+P, rho 0", local, true)
+	}
+}
+
+// row adds a row; freezes says that the stage has schedules that may freeze.
+func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool) {
+	var relative, absolute, overClients, lambda, frozen, rho, multiplier []float64
 	for _, s := range stages {
 		relative = append(relative, 100*s.Relative)
 		absolute = append(absolute, s.Absolute)
@@ -120,27 +176,57 @@ func printRow(w io.Writer, loss, stage string, stages []*run.StageResult) {
 			if c.FrozenAfter != nil {
 				stopped += 100 / float64(len(s.Clients))
 			}
+			if c.Rho != nil {
+				rho = append(rho, *c.Rho)
+			}
+			if c.Multiplier > 0 {
+				multiplier = append(multiplier, c.Multiplier)
+			}
 		}
-		_, std := run.MeanStd(clients)
+		_, std := t.meanStd(clients)
 		overClients, lambda, frozen = append(overClients, std), append(lambda, l), append(frozen, stopped)
 	}
-	rel, relStd := run.MeanStd(relative)
-	abs, absStd := run.MeanStd(absolute)
-	spread, _ := run.MeanStd(overClients)
-	l, _ := run.MeanStd(lambda)
-	f, _ := run.MeanStd(frozen)
+	rel, relStd := t.meanStd(relative)
+	abs, absStd := t.meanStd(absolute)
+	spread, _ := t.meanStd(overClients)
 	deviation := func(x float64, digits int) string {
 		if len(stages) == 1 {
 			return "-"
 		}
 		return fmt.Sprintf("± %.*f", digits, x)
 	}
-	last := "-\t-"
-	if l > 0 {
-		last = fmt.Sprintf("%.3g\t%.0f", l, f)
-		if stage == "Fed" {
-			last = fmt.Sprintf("%.3g\t-", l)
+	// A dash stands for what the loss or the stage does not have.
+	mean := func(v []float64, format string, there bool) string {
+		if !there || len(v) == 0 {
+			return "-"
 		}
+		m, _ := t.meanStd(v)
+		return fmt.Sprintf(format, m)
 	}
-	fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t± %.2f\t%.4g\t%s\t%s\t\n", loss, stage, rel, deviation(relStd, 2), spread, abs, deviation(absStd, 3), last)
+	l, _ := t.meanStd(lambda)
+	t.rows = append(t.rows, []string{loss, stage, fmt.Sprintf("%.2f", rel), deviation(relStd, 2), fmt.Sprintf("± %.2f", spread),
+		fmt.Sprintf("%.4g", abs), deviation(absStd, 3), mean(lambda, "%.3g", l > 0), mean(frozen, "%.0f", l > 0 && freezes && multiplier == nil),
+		mean(rho, "%.2f", true), mean(multiplier, "%.3g", true)})
+}
+
+// meanStd is run.MeanStd with the table's divisor.
+func (t *table) meanStd(v []float64) (mean, std float64) {
+	mean, std = run.MeanStd(v)
+	if n := float64(len(v)); t.population && n > 1 {
+		std *= math.Sqrt((n - 1) / n)
+	}
+	return mean, std
+}
+
+func (t *table) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range append([][]string{columns}, t.rows...) {
+		for k, text := range row {
+			if k < optional || slices.ContainsFunc(t.rows, func(r []string) bool { return r[k] != "-" }) {
+				fmt.Fprint(tw, text, "\t")
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	return tw.Flush()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +90,59 @@ func TestUsageErrors(t *testing.T) {
 		"-regime local -loss mse -seeds 1..2 -epochs 0 -json":   "-epochs",
 		"-json -progress on -workers -1":                        "-workers",
 		"-model linear -device cpu -loss rspo+,spo+ -batch -64": "-batch",
+		// Methods beside rspo+'s.
+		"-personal-loss hinge":                                  `"hinge"`,
+		"-regime local -personal-loss mse":                      "-personal-loss",
+		"-personalizer apfl":                                    `"apfl"`,
+		"-regime local -personalizer finetune":                  "-personalizer",
+		"-ditto-mu 1":                                           "-ditto-mu",
+		"-personalizer interp -ditto-mode sequential":           "-ditto-mode",
+		"-personalizer ditto -ditto-mode twice":                 `"twice"`,
+		"-personalizer ditto -ditto-mode interleaved -rounds 3": "as many personal as federated",
+		"-personalizer ditto -rho-selector mse":                 "-rho-selector",
+		"-personalizer interp -rho-selector rspo+":              `"rspo+"`,
+		"-regime centralized -prox 1":                           "-prox",
+		"-loss pfyl -variance-reduction true":                   "-variance-reduction",
+		"-loss dpo -variance-reduction maybe":                   `"maybe"`,
+		"-loss dpo -samples 1 -variance-reduction false":        "-variance-reduction",
+		"-loss spo+ -samples 3":                                 "-samples",
+		"-loss rspo+,mse -epsilon 1":                            "-epsilon",
+		"-loss optnet -noise additive":                          "-noise",
+		"-loss pfyl -noise loud":                                `"loud"`,
+		"-loss mse -multipliers 1":                              "-multipliers",
+		"-loss optnet -multipliers 1,x":                         `"x"`,
+		"-loss optnet -multipliers 1,-1":                        "multipliers",
+		"-clip 0 -clip-mode global":                             "-clip-mode",
+		"-clip-mode both":                                       `"both"`,
+		"-loss mse -calib-norm norm-of-mean":                    "-calib-norm",
+		"-loss mse,spo+ -calibration averaged":                  "-calibration",
+		"-loss mse -lr matched -calibration averaged":           "-calibration",
+		"-calibration mean":                                     `"mean"`,
+		"-centralized single-pooled":                            "-centralized",
+		"-regime local -centralized per-target-pooled":          "-centralized",
+		"-regime centralized -centralized one":                  `"one"`,
+		"-data D -clients 3":                                    "-clients",
+		"-data D -train-samples 30":                             "-train-samples",
+		"-data D -validation-samples 30":                        "-validation-samples",
+		"-data D -test-samples 30":                              "-test-samples",
+		"-data D -cost-scale train":                             "-cost-scale",
+		"-data D -knapsack-weight-het off":                      "-knapsack-weight-het",
+		"-knapsack-weight-het no":                               `"no"`,
+		"-hold-out 0.2 -validation-samples 30":                  "-validation-samples",
+		"-hold-out 1":                                           "-hold-out",
+		"-clients 30 -train-samples 29":                         "29 training samples for 30 clients",
+		"-lr tuned -alpha 1":                                    "-alpha",
+		"-lr scaled:fast":                                       `"scaled:fast"`,
+		"-lr scaled:":                                           `"scaled:"`,
+		"-lr scaled:-1":                                         `"scaled:-1"`,
+		"-std none":                                             `"none"`,
+		"-json -std population":                                 "-std",
+		"-export E -std population":                             "-std",
+		"-personal-loss mse -kappa-lambda 1":                    "-kappa-lambda",
+		"-personal-loss mse -early-stop 1":                      "-early-stop",
+		"-personal-loss mse -personal-alpha 1":                  "-personal-alpha",
+		"-loss mse -personal-loss rspo+ -alpha 1":               "-alpha",
+		"-loss mse -personal-loss rspo+ -fed-kappa-lr 1":        "-fed-kappa-lr",
 	} {
 		list := strings.Fields(args)
 		if i := slices.Index(list, "D"); i >= 0 {
@@ -131,14 +183,33 @@ func TestNumbers(t *testing.T) {
 		"eta-obj":          {"0", "1"},
 		"eta-constr":       {"0", "1"},
 		"eta-data":         {"0", "1"},
+		"prox":             {"0", "1", "1e-320", "1000000000"},
+		"clip":             {"0", "1", "1e-320", "1000000000"},
+		"output-bound":     {"0", "1", "1e-320", "1000000000"},
+		"ditto-mu":         {"1", "1e-320", "1000000000"},
+		"epsilon":          {"1", "1e-320", "1000000000"},
+		"samples":          {"1"},
+		"hold-out":         {"0", "1e-320"},
+		"clients":          {"0", "1"},
+		"train-samples":    {"0", "1"},
+		// The paper has 200 and 2000; a share of one client is enough here.
+		"validation-samples": {"0", "1"},
+		"test-samples":       {"0", "1"},
 	}
+	// What a flag needs beside it to have an effect.
+	beside := map[string][]string{
+		"ditto-mu": {"-personalizer", "ditto"},
+		"epsilon":  {"-loss", "pfyl"},
+		"samples":  {"-loss", "pfyl,dpo"},
+	}
+	generated := []string{"eta-obj", "eta-constr", "eta-data", "clients", "train-samples", "validation-samples", "test-samples"}
 	o, err := parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.fs.VisitAll(func(f *flag.Flag) {
 		switch f.Value.(flag.Getter).Get().(type) {
-		case string, bool:
+		case string, bool, []int64, []float64:
 			return
 		}
 		ok, listed := allowed[f.Name]
@@ -148,9 +219,12 @@ func TestNumbers(t *testing.T) {
 		}
 		for _, v := range values {
 			t.Run(f.Name+"="+v, func(t *testing.T) {
-				args := append(slices.Clone(small), "-"+f.Name+"="+v)
-				if strings.HasPrefix(f.Name, "eta") {
+				args := slices.Concat(small, beside[f.Name], []string{"-" + f.Name + "=" + v})
+				if slices.Contains(generated, f.Name) {
 					args = append(slices.Clone(short), "-out", "none", "-"+f.Name+"="+v)
+				}
+				if strings.HasSuffix(f.Name, "-samples") {
+					args = append(args, "-clients", "1")
 				}
 				done := make(chan outcome, 1)
 				go func() { done <- program(args...) }()
@@ -267,23 +341,5 @@ func TestVersion(t *testing.T) {
 	}
 	if v.Version == "" || v.Kernel == "" || !strings.HasPrefix(v.Go, "go") || !strings.Contains(v.Platform, "/") {
 		t.Errorf("incomplete version %+v", v)
-	}
-}
-
-func TestParseSeeds(t *testing.T) {
-	for list, want := range map[string][]int64{
-		"7":                    {7},
-		"1, 2 ,5..7":           {1, 2, 5, 6, 7},
-		"-2..1":                {-2, -1, 0, 1},
-		"9223372036854775807":  {9223372036854775807},
-		"-9223372036854775808": {-9223372036854775808},
-		"9223372036854775806..9223372036854775807": {9223372036854775806, 9223372036854775807},
-	} {
-		if got, err := parseSeeds(list); err != nil || !slices.Equal(got, want) {
-			t.Errorf("parseSeeds(%q) = %v, %v, want %v", list, got, err, want)
-		}
-	}
-	if got, err := parseSeeds(fmt.Sprintf("1..%d", maxSeeds)); err != nil || len(got) != maxSeeds {
-		t.Errorf("the longest list: %d seeds, %v", len(got), err)
 	}
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// help prints the flags by group with their defaults.
+func (o *options) help(w io.Writer) {
+	fmt.Fprintf(w, `Train a predictor for the quality of the decisions made from it, and report
+the regret of those decisions.
+
+    train                                  rspo+ on the generated knapsack task
+    train -loss rspo+,spo+,mse             compare losses on the same data
+    train -seeds 1..5 -lr matched          five seeds, equal learning rates
+    train -loss rspo+,spo+ -lr tuned       each loss at its best learning rate
+    train -regime local                    every client alone
+    train -data FOLDER                     your own data
+    train -eval runs/NAME                  judge saved models again
+
+Defaults are the paper's protocol for -task %s -regime %s.
+`, o.fs.Lookup("task").Value, o.fs.Lookup("regime").Value)
+	for _, g := range groups {
+		fmt.Fprintf(w, "\n%s:\n", g.Title)
+		for _, name := range g.Names {
+			f := o.fs.Lookup(name)
+			value, usage := flag.UnquoteUsage(f)
+			if value != "" {
+				value = " " + value
+			}
+			if f.DefValue != "" && f.DefValue != "false" {
+				usage += " (default " + f.DefValue + ")"
+			}
+			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, wrap(usage, "        ", 80))
+		}
+	}
+	fmt.Fprint(w, `
+Other methods of the paper, on the knapsack:
+
+    -loss optnet                           OptNet-style
+    -prox 1                                FedProx in the federated stage
+    -personalizer ditto                    Ditto; also -ditto-mode interleaved
+    -loss spo+ -personalizer interp -hold-out 0.2 -output-bound 20 -rounds 50
+      -epochs 5 -fraction 0.2 -personal-rounds 50               Interp-DFFL
+
+-lr tuned trains every loss with each rate, on every seed, before the runs that
+are reported; result.json keeps the choice.
+
+A run folder holds config.toml (the resolved settings: train -config repeats
+the run), result.json, metrics.jsonl (a line a round), models/LOSS/seed-N/ (in
+safetensors format), version.json and timing.json.
+
+Ctrl-C keeps what is finished. Exit codes: 0 done, 1 failed, 2 a mistake in the
+flags or the configuration file, 130 interrupted.
+`)
+}
+
+// wrap breaks text into lines of at most width characters.
+func wrap(text, indent string, width int) string {
+	var b strings.Builder
+	col := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case col == 0:
+			b.WriteString(indent)
+			col = len(indent)
+		case col+1+len(word) > width:
+			b.WriteString("\n" + indent)
+			col = len(indent)
+		default:
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(word)
+		col += len(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,463 @@
+package experiment
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"fedrspo/surrogate"
+	"fedrspo/train"
+)
+
+// FlagGroup is a heading of a help text and the flags below it.
+type FlagGroup struct {
+	Title string
+	Names []string
+}
+
+// DataFlags are the settings flags that shape the data, beside task and seeds.
+var DataFlags = []string{"data", "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale",
+	"clients", "train-samples", "validation-samples", "test-samples", "hold-out"}
+
+// FlagGroups lists the settings flags as help texts show them.
+var FlagGroups = []FlagGroup{
+	{"What to train", []string{"task", "loss", "regime", "centralized", "model", "output-bound", "device", "seed", "seeds"}},
+	{"Data", DataFlags},
+	{"Training", []string{"rounds", "epochs", "batch", "fraction", "prox", "lr", "clip", "clip-mode"}},
+	{"Personalisation after federated training", []string{"personal-rounds", "personal-epochs", "personal-loss", "personalizer", "ditto-mu", "ditto-mode", "rho-selector"}},
+	{"Regularisation of rspo+", []string{"alpha", "personal-alpha", "calibration", "calib-norm", "kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "early-stop", "monitor"}},
+	{"Perturbation of pfyl and dpo, regularisation of optnet", []string{"samples", "epsilon", "noise", "variance-reduction", "multipliers"}},
+}
+
+// Flags are the settings of a run as flags of a command: what is computed, and
+// not how. Most flags set a field of a Setting directly.
+type Flags struct {
+	fs *flag.FlagSet
+	s  Setting
+
+	task, device string
+	seed         int64
+	seeds        []int64
+	personalizer string
+	ditto        train.Ditto
+	interp       train.Interp
+	perturbation surrogate.Perturbation
+	noBaseline   bool
+	// unused is what the flags of personalisation set in other regimes, where
+	// they have no effect.
+	unused train.Stage
+}
+
+// DefaultSetting is the paper's protocol for a task and a regime, with RSPO+
+// and one seed.
+func DefaultSetting(kind Kind, regime train.Regime) Setting {
+	return Setting{Kind: kind, Data: kind.Data, Model: "mlp", Losses: []surrogate.Loss{surrogate.RSPOPlus{}}, Seeds: []int64{42}, Config: kind.Defaults(regime)}
+}
+
+// NewFlags declares the settings flags on fs with DefaultSetting as defaults.
+func NewFlags(fs *flag.FlagSet, kind Kind, regime train.Regime) *Flags {
+	return newFlags(fs, DefaultSetting(kind, regime))
+}
+
+// newFlags declares flags whose defaults are the values of s.
+func newFlags(fs *flag.FlagSet, s Setting) *Flags {
+	s.Data = s.Data.orElse(s.Kind.Data)
+	f := &Flags{fs: fs, s: s, task: s.Kind.Name, device: "cpu", personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}}
+	if len(s.Seeds) > 0 {
+		f.seed = s.Seeds[0]
+	}
+	if len(s.Seeds) > 1 {
+		f.seeds = s.Seeds
+	}
+	switch p := s.Config.Personalizer.(type) {
+	case train.Ditto:
+		f.personalizer, f.ditto = p.Name(), p
+	case train.Interp:
+		f.personalizer, f.interp = p.Name(), p
+	}
+	for _, l := range append(slices.Clone(s.Losses), s.Config.PersonalLoss) {
+		switch l := l.(type) {
+		case surrogate.PFYL:
+			f.perturbation = l.Perturbation
+		case surrogate.DPO:
+			f.perturbation, f.noBaseline = l.Perturbation, l.NoBaseline
+		}
+	}
+	// The zero values of these stand for others.
+	f.perturbation.Samples = cmp.Or(f.perturbation.Samples, 10)
+	f.perturbation.Epsilon = cmp.Or(f.perturbation.Epsilon, 1)
+	f.declare()
+	return f
+}
+
+func (f *Flags) declare() {
+	fs, cfg, data := f.fs, &f.s.Config, &f.s.Data
+	main, personal := &cfg.Personal, &f.unused
+	if cfg.Regime == train.Federated {
+		main, personal = &cfg.Fed, &cfg.Personal
+	} else {
+		f.unused = cfg.Personal
+	}
+	kinds, summaries := make([]string, len(Kinds)), make([]string, len(Kinds))
+	for i, k := range Kinds {
+		kinds[i], summaries[i] = k.Name, k.Name+" ("+k.Summary+")"
+	}
+	words(fs, &f.task, "task", "`task` to learn: "+strings.Join(summaries, "; "), kinds...)
+	fs.Var(lossList{&f.s.Losses}, "loss", "comma `list` of losses to train with, one after the other: "+strings.Join(LossNames(), ", "))
+	words(fs, &cfg.Regime, "regime", "`who` shares what: federated (one model by federated averaging, then personalised), local (each client alone), centralized (on everybody's data)", train.Regimes...)
+	either(fs, &cfg.SinglePooled, "centralized", "`what` the centralized regime trains: per-target-pooled (for each client, a model on everybody's data over that client's feasible set) or single-pooled (one model, each sample over its owner's feasible set)", "per-target-pooled", "single-pooled")
+	words(fs, &f.s.Model, "model", "`network`: mlp (one hidden layer of 64 units) or linear (no bias)", "mlp", "linear")
+	fs.Float64Var(&f.s.OutputBound, "output-bound", f.s.OutputBound, "scale a prediction down to at most this `norm`; 0 for no bound")
+	words(fs, &f.device, "device", "`where` the network runs: cpu", "cpu")
+	fs.Int64Var(&f.seed, "seed", f.seed, "seed of data, initial model and training")
+	fs.Var(seedList{&f.seeds}, "seeds", "several seeds, run one after the other: a comma `list` of numbers and ranges such as 1..5; replaces -seed")
+
+	fs.StringVar(&data.Dir, "data", data.Dir, "`folder` with a dataset of your own; empty generates one from the seed")
+	fs.Float64Var(&data.EtaObj, "eta-obj", data.EtaObj, "heterogeneity of the clients' objectives, 0 to 1 in the paper")
+	fs.Float64Var(&data.EtaConstr, "eta-constr", data.EtaConstr, "heterogeneity of the clients' constraints")
+	fs.Float64Var(&data.EtaData, "eta-data", data.EtaData, "heterogeneity of the clients' features")
+	either(fs, &data.SharedWeights, "knapsack-weight-het", "`on|off`: whether -eta-constr moves item weights beside capacities", "on", "off")
+	either(fs, &data.CostsByTrain, "cost-scale", "`unit` of generated costs: per-split (each split's own mean) or train (the training split's)", "per-split", "train")
+	fs.IntVar(&data.Clients, "clients", data.Clients, "number of clients; 0 here and below for the paper's number")
+	fs.IntVar(&data.Train, "train-samples", data.Train, "training samples over all clients")
+	fs.IntVar(&data.Val, "validation-samples", data.Val, "validation samples over all clients")
+	fs.IntVar(&data.Test, "test-samples", data.Test, "test samples over all clients")
+	fs.Float64Var(&data.HoldOut, "hold-out", data.HoldOut, "`share` of each client's training samples, drawn with the seed, that replaces its validation samples; 0 for none")
+
+	fs.IntVar(&main.Rounds, "rounds", main.Rounds, "rounds of federated training; of training, in the other regimes")
+	fs.IntVar(&main.Epochs, "epochs", main.Epochs, "passes over a client's data in each round")
+	fs.IntVar(&cfg.Batch, "batch", cfg.Batch, "samples of a gradient step")
+	fs.Float64Var(&main.Fraction, "fraction", main.Fraction, "share of the clients that take part in a round, above 0; above 1, their number")
+	fs.Float64Var(&cfg.Prox, "prox", cfg.Prox, "FedProx: `mu` of the pull of local training to the round's global model; 0 is FedAvg")
+	fs.Var(rateRule{&f.s}, "lr", "learning `rate`: paper (calibrated for rspo+, 0.001 for others), matched (the others use the mean calibrated rate), tuned (for each loss the best on validation data of "+strings.ReplaceAll(numberList{&TuningRates}.String(), ",", ", ")+"), a number for all, or scaled:number (for rspo+ times lambda_j over its mean, as tuned rates are)")
+	fs.Float64Var(&cfg.Adam.Clip, "clip", cfg.Adam.Clip, "bound of a gradient's `norm`; 0 for none")
+	either(fs, &cfg.Adam.ClipGlobal, "clip-mode", "`what` -clip bounds: the gradient of each parameter array (per-array), or the whole one (global)", "per-array", "global")
+
+	fs.IntVar(&personal.Rounds, "personal-rounds", personal.Rounds, "rounds of personalisation")
+	fs.IntVar(&personal.Epochs, "personal-epochs", personal.Epochs, "passes over a client's data in each round of personalisation")
+	fs.Var(oneLoss{&cfg.PersonalLoss}, "personal-loss", "`loss` of personalisation; empty means that of -loss")
+	words(fs, &f.personalizer, "personalizer", "`method`: finetune (go on from the global model), ditto (pulled towards it), interp (a local model from scratch, its predictions interpolated with the global model's)", train.FineTune{}.Name(), train.Ditto{}.Name(), train.Interp{}.Name())
+	fs.Float64Var(&f.ditto.Mu, "ditto-mu", f.ditto.Mu, "`mu` of ditto's pull")
+	either(fs, &f.ditto.Interleaved, "ditto-mode", "`when` ditto trains: after federated training (sequential), or beside it from the initial model (interleaved)", "sequential", "interleaved")
+	either(fs, &f.interp.ByPrediction, "rho-selector", "validation `loss` that chooses interp's weight of the global model: spo+ or mse", "spo+", "mse")
+
+	fs.Float64Var(&main.Alpha, "alpha", main.Alpha, "scale of the calibrated learning rate, eta = alpha lambda / 4")
+	fs.Float64Var(&personal.Alpha, "personal-alpha", personal.Alpha, "the same in personalisation")
+	either(fs, &cfg.Calibration.Averaged, "calibration", "`whose` lambda and eta: per-client, or the clients' mean for all (averaged)", "per-client", "averaged")
+	either(fs, &cfg.Calibration.NormOfMean, "calib-norm", "cost `scale` that lambda is calibrated to: mean-of-norms or norm-of-mean", "mean-of-norms", "norm-of-mean")
+	fs.Float64Var(&cfg.Personal.KappaLambda, "kappa-lambda", cfg.Personal.KappaLambda, "annealing of lambda in personal training, lambda/(1+kappa t)")
+	fs.Float64Var(&cfg.Personal.KappaRate, "kappa-lr", cfg.Personal.KappaRate, "annealing of the learning rate in personal training")
+	fs.Float64Var(&cfg.Fed.KappaLambda, "fed-kappa-lambda", cfg.Fed.KappaLambda, "annealing of lambda in federated training")
+	fs.Float64Var(&cfg.Fed.KappaRate, "fed-kappa-lr", cfg.Fed.KappaRate, "annealing of the learning rate in federated training")
+	fs.Float64Var(&cfg.Personal.Tau, "tau", cfg.Personal.Tau, "freeze annealing once the relative cost of regularisation is at most this")
+	fs.IntVar(&cfg.Personal.EarlyStop, "early-stop", cfg.Personal.EarlyStop, "personal rounds a client trains after the one it froze in; -1 for all")
+	fs.IntVar(&cfg.Personal.Monitor, "monitor", cfg.Personal.Monitor, "validation samples per client that the freeze rule looks at")
+
+	fs.IntVar(&f.perturbation.Samples, "samples", f.perturbation.Samples, "perturbed decisions per sample and visit")
+	fs.Float64Var(&f.perturbation.Epsilon, "epsilon", f.perturbation.Epsilon, "scale of the perturbation")
+	either(fs, &f.perturbation.Multiplicative, "noise", "`kind` of perturbation: additive, or multiplicative (keeps the signs of costs)", "additive", "multiplicative")
+	fs.Var(negation{&f.noBaseline}, "variance-reduction", "`true|false`: whether dpo's gradient subtracts the mean of its samples")
+	fs.Var(numberList{&cfg.Multipliers}, "multipliers", "comma `list` of optnet's candidates for its regularisation over lambda; the best on validation data is taken")
+}
+
+// ParseFlags makes flags whose defaults are those of the task and the regime
+// that they name: it declares them on a new flag set and has parse set them,
+// again until this agrees. parse may declare flags of its own. The flags come
+// with parse's error; flag.ErrHelp among them lets the defaults settle.
+func ParseFlags(parse func(*flag.FlagSet) error) (*Flags, error) {
+	kind, regime := Kinds[0], train.Federated
+	for {
+		fs := flag.NewFlagSet("train", flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		fs.Usage = func() {}
+		f := NewFlags(fs, kind, regime)
+		err := parse(fs)
+		if err != nil && !errors.Is(err, flag.ErrHelp) {
+			return f, err
+		}
+		if f.task == kind.Name && f.s.Config.Regime == regime {
+			return f, err
+		}
+		regime = f.s.Config.Regime
+		if kind, err = ByName(f.task); err != nil {
+			return f, err
+		}
+	}
+}
+
+// ParseSettings turns settings flags of the train command, such as "-loss",
+// "spo+", "-lr", "matched", into the setting they describe. It refuses a flag
+// that has no effect.
+func ParseSettings(args []string) (Setting, error) {
+	f, err := ParseFlags(func(fs *flag.FlagSet) error {
+		if err := fs.Parse(args); err != nil {
+			return err
+		}
+		if fs.NArg() > 0 {
+			return fmt.Errorf("unexpected argument %q; settings are flags, as in -loss spo+", fs.Arg(0))
+		}
+		return nil
+	})
+	if err != nil {
+		return Setting{}, err
+	}
+	for _, u := range f.Unused() {
+		return Setting{}, fmt.Errorf("-%s has no effect here: %s", u.Flag, u.Why)
+	}
+	return f.Setting()
+}
+
+// Unused is a flag that was set and has no effect.
+type Unused struct{ Flag, Why string }
+
+// Unused lists the settings flags that were set and have no effect beside the
+// others, by name.
+func (f *Flags) Unused() []Unused {
+	var out []Unused
+	f.fs.Visit(func(fl *flag.Flag) {
+		if why := f.why(fl.Name); why != "" {
+			out = append(out, Unused{fl.Name, why})
+		}
+	})
+	return out
+}
+
+// trains says whether the federated, or only, stage trains with such a loss.
+func (f *Flags) trains(such func(surrogate.Loss) bool) bool {
+	return slices.ContainsFunc(f.s.Losses, such)
+}
+
+// personalizes says the same of personalisation, or of the only stage.
+func (f *Flags) personalizes(such func(surrogate.Loss) bool) bool {
+	if l := f.s.Config.PersonalLoss; l != nil {
+		return such(l)
+	}
+	return f.trains(such)
+}
+
+func isPerturbed(l surrogate.Loss) bool {
+	_, ok := l.(surrogate.PFYL)
+	return ok || isDPO(l)
+}
+
+func isDPO(l surrogate.Loss) bool    { _, ok := l.(surrogate.DPO); return ok }
+func isOptNet(l surrogate.Loss) bool { _, ok := l.(surrogate.OptNet); return ok }
+
+// why says why a flag has no effect beside the others, or "".
+func (f *Flags) why(name string) string {
+	cfg := &f.s.Config
+	anywhere := func(such func(surrogate.Loss) bool) bool { return f.trains(such) || f.personalizes(such) }
+	regularized := surrogate.Loss.Regularized
+	calibrated := cfg.Rates == train.RatePaper || cfg.Rates == train.RateMatched
+	unless := func(ok bool, why string) string {
+		if ok {
+			return ""
+		}
+		return why
+	}
+	switch name {
+	case "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale", "clients", "train-samples", "validation-samples", "test-samples":
+		if name == "validation-samples" && f.s.Data.HoldOut > 0 {
+			return "-hold-out replaces them"
+		}
+		return unless(f.s.Data.Dir == "", "it shapes generated data, and -data names a dataset")
+	case "fraction", "prox", "personal-rounds", "personal-epochs", "personal-loss", "personalizer",
+		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector":
+		if cfg.Regime != train.Federated {
+			return "it belongs to -regime federated"
+		}
+	case "centralized":
+		return unless(cfg.Regime == train.Centralized, "it belongs to -regime centralized")
+	}
+	switch name {
+	case "clip-mode":
+		return unless(cfg.Adam.Clip != 0, "-clip 0 bounds nothing")
+	case "ditto-mu", "ditto-mode":
+		return unless(f.personalizer == f.ditto.Name(), "it belongs to -personalizer ditto")
+	case "rho-selector":
+		return unless(f.personalizer == f.interp.Name(), "it belongs to -personalizer interp")
+	case "alpha", "personal-alpha":
+		of := f.trains
+		if name == "personal-alpha" {
+			of = f.personalizes
+		}
+		if !calibrated {
+			return "-lr gives the learning rate"
+		}
+		return unless(of(regularized) || cfg.Rates == train.RateMatched, "it belongs to -loss rspo+ or -lr matched")
+	case "calibration":
+		return unless(anywhere(regularized) || anywhere(isOptNet), "it belongs to -loss rspo+ or optnet")
+	case "calib-norm":
+		return unless(anywhere(regularized) || anywhere(isOptNet) || cfg.Rates == train.RateMatched, "it belongs to -loss rspo+ or optnet, or -lr matched")
+	case "fed-kappa-lambda", "fed-kappa-lr":
+		return unless(f.trains(regularized), "it belongs to -loss rspo+")
+	case "kappa-lambda", "kappa-lr", "early-stop":
+		return unless(f.personalizes(regularized), "it belongs to rspo+ as the loss of personal training")
+	case "tau", "monitor":
+		return unless(anywhere(regularized), "it belongs to -loss rspo+")
+	case "samples", "epsilon", "noise":
+		return unless(anywhere(isPerturbed), "it belongs to -loss pfyl or dpo")
+	case "variance-reduction":
+		if f.perturbation.Samples == 1 {
+			return "the mean of one sample is the sample"
+		}
+		return unless(anywhere(isDPO), "it belongs to -loss dpo")
+	case "multipliers":
+		return unless(anywhere(isOptNet), "it belongs to -loss optnet")
+	}
+	return ""
+}
+
+// Setting returns what the flags say, validated. Flags without effect are
+// ignored.
+func (f *Flags) Setting() (Setting, error) {
+	s := f.s
+	set := map[string]bool{}
+	f.fs.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
+	switch {
+	case set["seed"] && set["seeds"]:
+		return s, errors.New("-seed and -seeds exclude each other; give one of them")
+	case f.seeds != nil:
+		s.Seeds = slices.Clone(f.seeds)
+	default:
+		s.Seeds = []int64{f.seed}
+	}
+	if err := f.checkRanges(); err != nil {
+		return s, err
+	}
+	s.Data = s.Data.orElse(s.Kind.Data)
+	cfg := &s.Config
+	// One flag for both stages.
+	cfg.Fed.Tau, cfg.Fed.Monitor = cfg.Personal.Tau, cfg.Personal.Monitor
+	cfg.Personalizer = nil
+	switch f.personalizer {
+	case f.ditto.Name():
+		cfg.Personalizer = f.ditto
+	case f.interp.Name():
+		cfg.Personalizer = f.interp
+	}
+	cfg.Multipliers = slices.Clone(cfg.Multipliers)
+	s.Losses = slices.Clone(s.Losses)
+	for k := range s.Losses {
+		s.Losses[k] = f.perturbed(s.Losses[k])
+	}
+	cfg.PersonalLoss = f.perturbed(cfg.PersonalLoss)
+	return s, s.Validate()
+}
+
+// perturbed gives the perturbed losses their settings.
+func (f *Flags) perturbed(l surrogate.Loss) surrogate.Loss {
+	switch l.(type) {
+	case surrogate.PFYL:
+		return surrogate.PFYL{Perturbation: f.perturbation}
+	case surrogate.DPO:
+		return surrogate.DPO{Perturbation: f.perturbation, NoBaseline: f.noBaseline}
+	}
+	return l
+}
+
+// flagRanges holds the flags that are numbers and the values they may have;
+// above says that the lower end is not one of them. The upper ends are far
+// beyond use, and keep sums and allocations within bounds.
+var flagRanges = []struct {
+	flags  []string
+	lo, hi float64
+	above  bool
+}{
+	{[]string{"rounds", "personal-rounds"}, 0, 1e6, false},
+	{[]string{"epochs", "personal-epochs", "batch", "monitor", "samples"}, 1, 1e6, false},
+	{[]string{"early-stop"}, -1, 1e6, false},
+	{[]string{"clients"}, 0, 1e5, false},
+	{[]string{"train-samples", "validation-samples", "test-samples"}, 0, 1e7, false},
+	{[]string{"hold-out"}, 0, 0.99, false},
+	{[]string{"fraction"}, 0, 1e6, true},
+	{[]string{"alpha", "personal-alpha", "epsilon", "ditto-mu"}, 0, 1e12, true},
+	{[]string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "prox", "clip", "output-bound"}, 0, 1e12, false},
+}
+
+// checkRanges reports the first number out of its range.
+func (f *Flags) checkRanges() error {
+	for _, r := range flagRanges {
+		for _, name := range r.flags {
+			value := f.fs.Lookup(name).Value.(flag.Getter).Get()
+			x, isFloat := value.(float64)
+			if n, ok := value.(int); ok {
+				x = float64(n)
+			}
+			// Written so that NaN fails.
+			if x >= r.lo && x <= r.hi && !(r.above && x == r.lo) {
+				continue
+			}
+			kind, from := "whole number", "from"
+			if isFloat {
+				kind = "number"
+			}
+			if r.above {
+				from = "above"
+			}
+			return fmt.Errorf("-%s is %v, want a %s %s %.0f to %.7g", name, value, kind, from, r.lo, r.hi)
+		}
+	}
+	return nil
+}
+
+// Resolved returns the settings flags that have an effect on s with their
+// values: the content of a configuration file that repeats s. Two settings that
+// compute the same have the same. What changes no result (workers), and what
+// only adds to it (Config.Alignment, Config.Validation), is not among them.
+func (s Setting) Resolved() map[string]any {
+	f := newFlags(flag.NewFlagSet("", flag.ContinueOnError), s)
+	out := map[string]any{}
+	for _, g := range FlagGroups {
+		for _, name := range g.Names {
+			if f.why(name) != "" {
+				continue
+			}
+			if v := f.fs.Lookup(name).Value.(flag.Getter).Get(); v != "" {
+				out[name] = v
+			}
+		}
+	}
+	if len(s.Seeds) == 1 {
+		delete(out, "seeds")
+	} else {
+		delete(out, "seed")
+	}
+	return out
+}
+
+// Arguments returns the settings flags whose values differ from the defaults,
+// as ParseSettings and the train command read them.
+func (s Setting) Arguments() []string {
+	values := func(s Setting) *flag.FlagSet {
+		fs := flag.NewFlagSet("", flag.ContinueOnError)
+		newFlags(fs, s)
+		return fs
+	}
+	ours, defaults := values(s), values(DefaultSetting(s.Kind, s.Config.Regime))
+	first := DefaultSetting(Kinds[0], train.Federated)
+	resolved := s.Resolved()
+	var args []string
+	for _, g := range FlagGroups {
+		for _, name := range g.Names {
+			if _, ok := resolved[name]; !ok {
+				continue
+			}
+			value, standard := ours.Lookup(name).Value.String(), defaults.Lookup(name).Value.String()
+			switch name {
+			case "task":
+				standard = first.Kind.Name
+			case "regime":
+				standard = string(first.Config.Regime)
+			}
+			if value != standard {
+				args = append(args, "-"+name, value)
+			}
+		}
+	}
+	return args
+}
