@@ -406,9 +406,10 @@ func (f *Flags) checkRanges() error {
 }
 
 // Resolved returns the settings flags that have an effect on s with their
-// values: the content of a configuration file that repeats s. Two settings that
-// compute the same have the same. What changes no result (workers), and what
-// only adds to it (Config.Alignment, Config.Validation), is not among them.
+// values: the content of a configuration file that repeats s. It is the same
+// however the flags were written, and whether a default was spelt out. What
+// changes no result (workers), and what only adds to it (Config.Alignment,
+// Config.Validation), is not among them.
 func (s Setting) Resolved() map[string]any {
 	f := newFlags(flag.NewFlagSet("", flag.ContinueOnError), s)
 	out := map[string]any{}
