@@ -253,3 +253,12 @@ func (l seedList) Set(text string) error {
 }
 
 func (l seedList) Get() any { return *l.at }
+
+// ParseSeeds reads a comma list of seeds and ranges a..b, as -seeds does.
+func ParseSeeds(list string) ([]int64, error) {
+	var seeds []int64
+	if err := (seedList{&seeds}).Set(list); err != nil {
+		return nil, fmt.Errorf("seeds %q: %w", list, err)
+	}
+	return seeds, nil
+}

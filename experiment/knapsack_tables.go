@@ -1,0 +1,391 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"fedrspo/run"
+)
+
+// knapsackSeeds are the paper's seeds for the knapsack.
+var knapsackSeeds = []int64{42, 69, 1993, 67, 2026}
+
+// eta is the heterogeneity of a setting in objective, constraint and data.
+type eta [3]float64
+
+func (e eta) String() string {
+	return fmt.Sprintf("(%g,%g,%g)", e[0], e[1], e[2])
+}
+
+// args are the flags of the setting.
+func (e eta) args() []string {
+	a := []string{"-task", "knapsack"}
+	for k, name := range []string{"-eta-obj", "-eta-constr", "-eta-data"} {
+		if e[k] != 0 {
+			a = append(a, name, strconv.FormatFloat(e[k], 'g', -1, 64))
+		}
+	}
+	return a
+}
+
+// single returns a Cell.Jobs of one run a seed.
+func single(args ...[]string) func(int64) []Job {
+	all := slices.Concat(args...)
+	return func(seed int64) []Job { return []Job{{Args: all, Seed: seed}} }
+}
+
+// Values of a seed.
+func fedRegret(s []run.SeedResult) float64      { return 100 * s[0].Fed.Relative }
+func personalRegret(s []run.SeedResult) float64 { return 100 * s[0].Personal.Relative }
+
+// methods are the losses of tables 3 and 18 by the paper's names.
+var methods = []struct{ name, loss string }{
+	{"MSE", "mse"}, {"PFYL", "pfyl"}, {"DPO", "dpo"}, {"SPO+", "spo+"}, {"RSPO+", "rspo+"},
+}
+
+// table3Settings are the seven settings of tables 3 and 18.
+var table3Settings = []eta{{0, 0, 0}, {0.5, 0, 0}, {1, 0, 0}, {0, 0.5, 0}, {0, 1, 0}, {0, 0, 0.5}, {0, 0, 1}}
+
+// regretTable is tables 3 and 18: settings by methods by stages.
+func regretTable(id string, extra ...string) *Table {
+	t := &Table{ID: id, Seeds: knapsackSeeds, Baseline: "RSPO+"}
+	for _, e := range table3Settings {
+		for _, m := range methods {
+			jobs := single(e.args(), []string{"-loss", m.loss}, extra)
+			for _, stage := range []struct {
+				label, target string
+				value         func([]run.SeedResult) float64
+			}{{"Fed", "fed", fedRegret}, {"+P", "personalized", personalRegret}} {
+				t.Cells = append(t.Cells, Cell{Setting: e.String(), Method: m.name, Stage: stage.label, Jobs: jobs, Value: stage.value, Digits: 2,
+					Target: findTarget(id, e.String(), m.name, stage.target, "relative_regret")})
+			}
+		}
+	}
+	return t
+}
+
+func table3(Options) *Table {
+	t := regretTable("3")
+	t.Title = "fractional knapsack, relative regret in %"
+	t.Orders = []Order{
+		{"RSPO+ has the least regret of all methods in every setting and stage, at the paper's learning rates (section 4.1)", func(f *Finished) bool {
+			return f.Options.Rates != "paper" || f.least("RSPO+")
+		}},
+	}
+	return t
+}
+
+func table18(Options) *Table {
+	t := regretTable("18", "-model", "linear")
+	t.Title = "bias-free linear predictor, relative regret in %"
+	t.Note = "The paper states neither the initialisation nor the learning rate of this table, and both matter; only the order is judged."
+	t.OnlyOrder = true
+	t.Orders = []Order{
+		{"RSPO+ has the least regret of all methods in every setting and stage (appendix C.7)", func(f *Finished) bool {
+			return f.Options.Rates != "paper" || f.least("RSPO+")
+		}},
+		{"personalisation lowers the regret of every method in every setting", func(f *Finished) bool {
+			for _, e := range f.Entries {
+				if e.Stage == "+P" && !(e.Mean < f.Mean(e.Setting, e.Method, "Fed")) {
+					return false
+				}
+			}
+			return true
+		}},
+	}
+	return t
+}
+
+// least says whether method has the least mean in each setting and stage.
+func (f *Finished) least(method string) bool {
+	for _, e := range f.Entries {
+		if e.Method != method && !(f.Mean(e.Setting, method, e.Stage) < e.Mean) {
+			return false
+		}
+	}
+	return true
+}
+
+// interpArgs is the protocol of Interp-DFFL on the knapsack.
+var interpArgs = []string{"-loss", "spo+", "-personalizer", "interp", "-hold-out", "0.2", "-output-bound", "20",
+	"-rounds", "50", "-epochs", "5", "-fraction", "0.2", "-personal-rounds", "50"}
+
+// localArgs is local training, as long as it takes to reproduce the paper's
+// local-only SPO+.
+func localArgs(loss string) []string { return []string{"-regime", "local", "-loss", loss} }
+
+func table4(o Options) *Table {
+	t := &Table{ID: "4", Title: "Interp-DFFL, OptNet-style and FedRSPO+ after personalisation, knapsack rows, relative regret in %", Seeds: knapsackSeeds,
+		Note: "The caption says absolute regret, the knapsack rows are relative regret. The paper's Interp-DFFL column equals its local-only SPO+ where both are printed; local endpoint (rho = 0) and local-only SPO+ stand beside it."}
+	for _, e := range []eta{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}} {
+		add := func(method, target, stage string, value func([]run.SeedResult) float64, args ...[]string) {
+			c := Cell{Setting: e.String(), Method: method, Stage: "+P", Jobs: single(append([][]string{e.args()}, args...)...), Value: value, Digits: 2}
+			if target != "" {
+				c.Target = findTarget("4", e.String(), target, stage, "relative_regret")
+			}
+			t.Cells = append(t.Cells, c)
+		}
+		// The paper's number stands beside the one that is asked for.
+		interp := map[string]string{o.InterpReport: "Interp-DFFL"}
+		add("Interp-DFFL", interp["calibrated"], "interpolated", personalRegret, interpArgs)
+		add("Interp-DFFL, local endpoint", interp["local-endpoint"], "interpolated", func(s []run.SeedResult) float64 { return 100 * s[0].LocalEndpoint.Relative }, interpArgs)
+		add("local-only SPO+", interp["local-only"], "interpolated", personalRegret, localArgs("spo+"))
+		add("OptNet", "OptNet", "personalized", personalRegret, []string{"-loss", "optnet"})
+		add("FedRSPO+", "FedRSPO+", "personalized", personalRegret, []string{"-loss", "rspo+"})
+	}
+	return t
+}
+
+func table9(Options) *Table {
+	t := &Table{ID: "9", Title: "knapsack component ablation, relative regret in %", Seeds: knapsackSeeds}
+	rspo := []string{"-loss", "rspo+"}
+	for _, e := range []eta{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
+		add := func(method, stage string, value func([]run.SeedResult) float64, args ...string) {
+			t.Cells = append(t.Cells, Cell{Setting: e.String(), Method: method, Stage: stage, Jobs: single(e.args(), args), Value: value, Digits: 2,
+				Target: findTarget("9", e.String(), method, stage, "relative_regret")})
+		}
+		add("Local-only RSPO+", "local", personalRegret, localArgs("rspo+")...)
+		add("FedSPO+", "fed", fedRegret, "-loss", "spo+")
+		add("RSPO+ (surrogate only)", "fed", fedRegret, append(slices.Clone(rspo), "-calibration", "averaged")...)
+		add("RSPO+ w/ lambda_j/eta_j", "fed", fedRegret, rspo...)
+		add("RSPO+ w/ lambda_j/eta_j + P", "personalized", personalRegret, append(slices.Clone(rspo), "-kappa-lambda", "0", "-kappa-lr", "0", "-tau", "0")...)
+		add("RSPO+ (Full)", "personalized", personalRegret, rspo...)
+	}
+	return t
+}
+
+func table14(Options) *Table {
+	t := &Table{ID: "14", Title: "centralised and local-only baselines, relative regret in %", Seeds: knapsackSeeds,
+		Note: "Centralised: for each client a model on everybody's data with that client's feasible set. The paper does not give the number of rounds; centralised and local training have 60 rounds of one epoch here."}
+	for _, m := range []struct{ name, loss string }{{"SPO+", "spo+"}, {"RSPO+", "rspo+"}} {
+		for _, e := range []eta{{0, 0, 0}, {0, 0, 0.5}, {0, 0, 1}} {
+			add := func(stage string, value func([]run.SeedResult) float64, args ...string) {
+				t.Cells = append(t.Cells, Cell{Setting: e.String(), Method: m.name, Stage: stage, Jobs: single(e.args(), args), Value: value, Digits: 2,
+					Target: findTarget("14", e.String(), m.name, stage, "relative_regret")})
+			}
+			add("centralized", fedRegret, "-regime", "centralized", "-loss", m.loss)
+			add("local", personalRegret, localArgs(m.loss)...)
+			add("fed", fedRegret, "-loss", m.loss)
+			add("personalized", personalRegret, "-loss", m.loss)
+		}
+	}
+	return t
+}
+
+// grid27 is the full grid of heterogeneity.
+func grid27() []eta {
+	var out []eta
+	for _, o := range []float64{0, 0.5, 1} {
+		for _, c := range []float64{0, 0.5, 1} {
+			for _, d := range []float64{0, 0.5, 1} {
+				out = append(out, eta{o, c, d})
+			}
+		}
+	}
+	return out
+}
+
+// overGrid returns a Cell.Jobs of one run per setting of the grid.
+func overGrid(args ...string) func(int64) []Job {
+	return func(seed int64) []Job {
+		var jobs []Job
+		for _, e := range grid27() {
+			jobs = append(jobs, Job{Args: slices.Concat(e.args(), args), Seed: seed})
+		}
+		return jobs
+	}
+}
+
+// gridSetting is how the paper labels numbers over the grid.
+const gridSetting = "knapsack 27 configurations"
+
+func table16(Options) *Table {
+	t := &Table{ID: "16", Title: "QP-LP alignment of the personalised models, knapsack row", Seeds: knapsackSeeds,
+		Note: "Means over the 27 settings, clients and seeds, in %."}
+	for _, m := range []struct {
+		label, metric string
+		of            func(run.Alignment) float64
+	}{
+		{"decision gap %", "qp_lp_decision_gap_normalized", func(a run.Alignment) float64 { return a.Decision }},
+		{"objective gap %", "qp_lp_objective_gap_normalized", func(a run.Alignment) float64 { return a.Objective }},
+	} {
+		t.Cells = append(t.Cells, Cell{Setting: gridSetting, Method: "RSPO+", Stage: m.label, Digits: 2,
+			Target: findTarget("16", gridSetting, "RSPO+", "personalized", m.metric),
+			Jobs:   overGrid("-loss", "rspo+"),
+			Value: func(s []run.SeedResult) float64 {
+				return meanOf(s, func(r run.SeedResult) float64 { return overClients(r.Personal, alignmentOf(m.of)) })
+			}})
+	}
+	return t
+}
+
+// Values of a setting of the grid, for one seed.
+func globalGap(r run.SeedResult) float64 {
+	return overClients(r.Fed, alignmentOf(func(a run.Alignment) float64 { return a.Gap }))
+}
+
+func personalGap(r run.SeedResult) float64 {
+	return overClients(r.Personal, alignmentOf(func(a run.Alignment) float64 { return a.Gap }))
+}
+
+func finalFreeze(r run.SeedResult) float64 {
+	return overClients(r.Personal, func(c run.ClientResult) float64 { return *c.Freeze })
+}
+
+func frozenShare(r run.SeedResult) float64 {
+	return overClients(r.Personal, func(c run.ClientResult) float64 {
+		if c.FrozenAfter != nil {
+			return 1
+		}
+		return 0
+	})
+}
+
+func alignmentOf(of func(run.Alignment) float64) func(run.ClientResult) float64 {
+	return func(c run.ClientResult) float64 { return of(*c.Alignment) }
+}
+
+func overClients(s *run.StageResult, of func(run.ClientResult) float64) float64 {
+	sum := 0.0
+	for _, c := range s.Clients {
+		sum += of(c)
+	}
+	return sum / float64(len(s.Clients))
+}
+
+func meanOf(s []run.SeedResult, of func(run.SeedResult) float64) float64 {
+	sum := 0.0
+	for _, r := range s {
+		sum += of(r)
+	}
+	return sum / float64(len(s))
+}
+
+// perSetting returns, for each setting of the grid, the mean over seeds of a
+// value. seeds[i] has the results of seed i in grid order.
+func perSetting(seeds [][]run.SeedResult, of func(run.SeedResult) float64) []float64 {
+	out := make([]float64, len(seeds[0]))
+	for k := range out {
+		for _, s := range seeds {
+			out[k] += of(s[k]) / float64(len(seeds))
+		}
+	}
+	return out
+}
+
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+func mean(v []float64) float64 {
+	m, _ := run.MeanStd(v)
+	return m
+}
+
+func table17(Options) *Table {
+	t := &Table{ID: "17", Title: "QP-LP alignment over the 27 knapsack settings", Seeds: knapsackSeeds,
+		Note: "Each setting's mean over clients and seeds, then mean, median, least and greatest over the settings. z compares with the same statistic of groups of five seeds."}
+	for _, m := range []struct {
+		label, metric, stage string
+		of                   func(run.SeedResult) float64
+		digits               int
+	}{
+		{"global QP-LP gap", "global_qp_lp_gap", "fed", globalGap, 3},
+		{"personalised QP-LP gap", "personalized_qp_lp_gap", "personalized", personalGap, 3},
+		{"personalised/global ratio", "personalized_over_global_ratio", "personalized", nil, 3},
+		{"final freeze statistic", "final_freeze_statistic", "personalized", finalFreeze, 5},
+		{"frozen-client fraction", "frozen_client_fraction", "personalized", frozenShare, 3},
+	} {
+		for _, s := range []struct {
+			name string
+			of   func([]float64) float64
+		}{{"mean", mean}, {"median", median}, {"min", slices.Min[[]float64]}, {"max", slices.Max[[]float64]}} {
+			t.Cells = append(t.Cells, Cell{Setting: m.label, Method: "RSPO+", Stage: s.name, Digits: m.digits,
+				Target: findTarget("17", gridSetting, "RSPO+", m.stage, m.metric+"."+s.name),
+				Jobs:   overGrid("-loss", "rspo+"),
+				Statistic: func(seeds [][]run.SeedResult) float64 {
+					if m.of != nil {
+						return s.of(perSetting(seeds, m.of))
+					}
+					ratio, global := perSetting(seeds, personalGap), perSetting(seeds, globalGap)
+					for k := range ratio {
+						ratio[k] /= global[k]
+					}
+					return s.of(ratio)
+				}})
+		}
+	}
+	return t
+}
+
+// textTable is the knapsack numbers in the paper's running text.
+func textTable(Options) *Table {
+	t := &Table{ID: "text", Title: "Numbers in the text (knapsack)", Seeds: knapsackSeeds,
+		Note: "The sweeps' unit is percentage points of +P relative regret, SPO+ minus RSPO+ (inferred). The alpha sweep changes the personal alpha and averages over the 27 settings; the paper does not say over which."}
+	t.Cells = append(t.Cells, Cell{Setting: gridSetting, Method: "SPO+", Stage: "local", Digits: 2,
+		Target: findTarget("text-C.5", gridSetting, "SPO+", "local", "relative_regret"),
+		Jobs:   overGrid(localArgs("spo+")...),
+		Statistic: func(seeds [][]run.SeedResult) float64 {
+			return mean(perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative }))
+		}}, Cell{Setting: gridSetting, Method: "SPO+", Stage: "local, deviation over settings", Digits: 2,
+		Jobs: overGrid(localArgs("spo+")...),
+		Statistic: func(seeds [][]run.SeedResult) float64 {
+			_, std := run.MeanStd(perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative }))
+			return std
+		}}, Cell{Setting: gridSetting, Method: "RSPO+", Stage: "correlation of freeze statistic and gap", Digits: 3,
+		Target: findTarget("text-C.6", gridSetting, "RSPO+", "personalized", "corr_freeze_statistic_vs_gap"),
+		Jobs:   overGrid("-loss", "rspo+"),
+		Statistic: func(seeds [][]run.SeedResult) float64 {
+			return correlation(perSetting(seeds, finalFreeze), perSetting(seeds, personalGap))
+		}})
+	for _, a := range []struct{ label, alpha string }{{"alpha=1e-3", "0.001"}, {"alpha=0.1", "0.1"}} {
+		t.Cells = append(t.Cells, improvementOverGrid(a.label, a.alpha))
+	}
+	t.Cells = append(t.Cells, improvement("50 clients", eta{}, []string{"-clients", "50"}, nil))
+	return t
+}
+
+// improvement is the paper's sweep metric: +P relative regret of SPO+ minus
+// that of RSPO+, in percentage points.
+func improvement(label string, e eta, shared, rspo []string) Cell {
+	return Cell{Setting: label, Method: "RSPO+ vs SPO+", Stage: "+P", Digits: 2,
+		Target: findTarget("text-fig3", label, "RSPO+ vs SPO+", "personalized", "relative_regret_improvement"),
+		Jobs: func(seed int64) []Job {
+			return []Job{{Args: slices.Concat(e.args(), []string{"-loss", "spo+"}, shared), Seed: seed},
+				{Args: slices.Concat(e.args(), []string{"-loss", "rspo+"}, shared, rspo), Seed: seed}}
+		},
+		Value: func(s []run.SeedResult) float64 { return 100 * (s[0].Personal.Relative - s[1].Personal.Relative) }}
+}
+
+// improvementOverGrid is improvement at a personal alpha, the mean over the 27
+// settings.
+func improvementOverGrid(label, alpha string) Cell {
+	return Cell{Setting: label, Method: "RSPO+ vs SPO+", Stage: "+P", Digits: 2,
+		Target: findTarget("text-fig3", label, "RSPO+ vs SPO+", "personalized", "relative_regret_improvement"),
+		Jobs: func(seed int64) []Job {
+			return append(overGrid("-loss", "spo+")(seed), overGrid("-loss", "rspo+", "-personal-alpha", alpha)(seed)...)
+		},
+		Value: func(s []run.SeedResult) float64 {
+			n := len(s) / 2
+			return 100 * (meanOf(s[:n], func(r run.SeedResult) float64 { return r.Personal.Relative }) -
+				meanOf(s[n:], func(r run.SeedResult) float64 { return r.Personal.Relative }))
+		}}
+}
+
+// correlation is Pearson's r.
+func correlation(a, b []float64) float64 {
+	ma, sa := run.MeanStd(a)
+	mb, sb := run.MeanStd(b)
+	sum := 0.0
+	for i := range a {
+		sum += (a[i] - ma) * (b[i] - mb)
+	}
+	if sa == 0 || sb == 0 {
+		return math.NaN()
+	}
+	return sum / float64(len(a)-1) / (sa * sb)
+}
