@@ -365,9 +365,21 @@ func TestOptNetTuning(t *testing.T) {
 	// Without validation data all candidates are equal.
 	blind := toyTask(11, 2, clientSpec{3, 6, 0, 4, mustKnapsack(1.2, 0.6, 1.1, 0.9)}, clientSpec{8, 9, 0, 5, mustTopK(3, 1)})
 	cfg.Multipliers = multipliers
-	s = execute(t, cfg, blind).State()
-	if s.FedMultiplier != multipliers[0] || s.Clients[0].Multiplier != multipliers[0] || s.Clients[1].Multiplier != multipliers[0] {
-		t.Errorf("of equal candidates, m = %v, %v and %v are chosen", s.FedMultiplier, s.Clients[0].Multiplier, s.Clients[1].Multiplier)
+	single := cfg
+	single.Regime, single.SinglePooled = Centralized, true
+	for _, c := range []Config{cfg, single} {
+		s = execute(t, c, blind).State()
+		if c.Regime == Federated && s.FedMultiplier != multipliers[0] || s.Clients[0].Multiplier != multipliers[0] || s.Clients[1].Multiplier != multipliers[0] {
+			t.Errorf("%s: of equal candidates, m = %v, %v and %v are chosen", c.Regime, s.FedMultiplier, s.Clients[0].Multiplier, s.Clients[1].Multiplier)
+		}
+	}
+
+	// Clients without validation data do not count in the mean.
+	half := threeClients()
+	half.Clients[2].Val = task.Split{}
+	for _, c := range []Config{cfg, single} {
+		r := execute(t, c, half)
+		runTwin(c, half, r).compare(t, r)
 	}
 }
 
