@@ -46,6 +46,7 @@ var methods = []method{
 	{"then spo+", Federated, func(c *Config) { anneal(c); c.PersonalLoss = surrogate.SPOPlus{} }},
 	{"then rspo+", Federated, func(c *Config) { anneal(c); c.PersonalLoss = surrogate.RSPOPlus{} }},
 	{"then optnet, averaged", Federated, func(c *Config) { c.PersonalLoss, c.Calibration.Averaged = surrogate.OptNet{}, true }},
+	{"scaled rates", Federated, func(c *Config) { c.Rates, c.FixedRate, c.AlignmentMeanLambda = RateScaled, 0.01, true }},
 	{"local", Local, anneal},
 	{"centralised", Centralized, func(*Config) {}},
 	{"centralised, single", Centralized, func(c *Config) { c.SinglePooled = true }},

@@ -321,7 +321,9 @@ func alignmentOf(c *task.Client, predict func(x []float64) []float64, in int, la
 
 func (w *twin) rate(l surrogate.Loss, j int, s Stage) float64 {
 	switch {
-	case w.cfg.Rates == RateFixed:
+	case w.cfg.Rates == RateScaled && l.Name() == "rspo+":
+		return w.cfg.FixedRate * w.lambda[j] / w.mean
+	case w.cfg.Rates == RateFixed, w.cfg.Rates == RateScaled:
 		return w.cfg.FixedRate
 	case l.Name() == "rspo+":
 		return s.Alpha * w.lambda[j] / 4
@@ -673,6 +675,9 @@ func (w *twin) compare(t *testing.T, r *Run) {
 			t.Error("a local endpoint without interpolation")
 		}
 		w.sameResult(t, "personal: ", stage, j, personal, predict, want.last)
+		if f, n := stage.Clients[j].Freeze, len(want.rounds); (f != nil) != (personal.Regularized() && n > 0) || f != nil && !near(*f, want.rounds[n-1].freeze, 1e-12) {
+			t.Errorf("%s: Ũ in the result is %v, want that of the last round", clientKey(c.ID), f)
+		}
 		if f := stage.Clients[j].FrozenAfter; (f != nil) != (want.frozen >= 0) || f != nil && *f != want.frozen {
 			t.Errorf("%s: frozen after round %v in the result, want %d", clientKey(c.ID), f, want.frozen)
 		}
@@ -705,6 +710,9 @@ func (w *twin) sameResult(t *testing.T, what string, stage *run.StageResult, j i
 	if (got.Alignment != nil) != (w.cfg.Alignment && lambda > 0) {
 		t.Errorf("%salignment of client %d is %v", what, c.ID, got.Alignment)
 	} else if got.Alignment != nil {
+		if w.cfg.AlignmentMeanLambda && what == "global: " {
+			lambda = w.mean
+		}
 		want := alignmentOf(c, predict, w.task.In, lambda)
 		if a := *got.Alignment; !near(a.Gap, want.Gap, twinTolerance) || !near(a.Decision, want.Decision, twinTolerance) || !near(a.Objective, want.Objective, twinTolerance) {
 			t.Errorf("%salignment of client %d is %+v, want %+v", what, c.ID, a, want)
