@@ -60,6 +60,13 @@ func root[T graphop.Float](y []T) float64 {
 	for _, v := range y {
 		sum += float64(v) * float64(v)
 	}
+	if math.IsInf(sum, 1) { // the squares overflow, the norm perhaps not
+		norm := 0.0
+		for _, v := range y {
+			norm = math.Hypot(norm, float64(v))
+		}
+		return norm
+	}
 	return math.Sqrt(sum)
 }
 

@@ -166,6 +166,17 @@ func TestBoundedIsItsModelInside(t *testing.T) {
 	}
 }
 
+// TestBoundedFarOutside: outputs whose squares overflow are scaled like others.
+func TestBoundedFarOutside(t *testing.T) {
+	s := newSession(t, nn.SessionConfig{Model: nn.Bounded{Model: nn.NewLinear(1, 2), Bound: 10}, Batch: 1})
+	s.Load([]float64{3e200, -4e200})
+	s.SetRow(0, []float64{1})
+	y := make([]float64, 2)
+	if err := s.Predict(y, 1); err != nil || math.Abs(y[0]-6) > 1e-14 || math.Abs(y[1]+8) > 1e-14 {
+		t.Errorf("prediction %v, want 6 and -8 (error %v)", y, err)
+	}
+}
+
 func TestBoundedRejects(t *testing.T) {
 	for _, bound := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		if _, err := nn.NewSession(nn.SessionConfig{Model: nn.Bounded{Model: nn.NewLinear(2, 2), Bound: bound}, Batch: 2}); err == nil {
