@@ -46,20 +46,21 @@ var zeroRow [16]float64
 // run computes the panel.
 func (p *panel[T]) run() {
 	a, b, start, c := unsafe.SliceData(p.a), unsafe.SliceData(p.b), unsafe.SliceData(p.start), &p.c[0]
+	ldStart := p.ldStart
 	if start == nil {
-		start = (*T)(unsafe.Pointer(&zeroRow))
+		start, ldStart = (*T)(unsafe.Pointer(&zeroRow)), 0
 	}
 	switch {
 	case active == levelGo:
 		panelGeneric(p)
 	case active == levelAVX512 && isFloat64[T]():
-		gemmF64AVX512(p.m, p.n, p.k, f64(a), p.rowA, p.colA, f64(b), p.ldb, f64(start), p.ldStart, f64(c), p.ldc, float64(p.floor))
+		gemmF64AVX512(p.m, p.n, p.k, p.runs, f64(a), p.rowA, p.colA, p.skipA, f64(b), p.ldb, f64(start), ldStart, f64(c), p.ldc, float64(p.floor))
 	case active == levelAVX512:
-		gemmF32AVX512(p.m, p.n, p.k, f32(a), p.rowA, p.colA, f32(b), p.ldb, f32(start), p.ldStart, f32(c), p.ldc, float32(p.floor))
+		gemmF32AVX512(p.m, p.n, p.k, p.runs, f32(a), p.rowA, p.colA, p.skipA, f32(b), p.ldb, f32(start), ldStart, f32(c), p.ldc, float32(p.floor))
 	case isFloat64[T]():
-		gemmF64AVX2(p.m, p.n, p.k, f64(a), p.rowA, p.colA, f64(b), p.ldb, f64(start), p.ldStart, f64(c), p.ldc, float64(p.floor))
+		gemmF64AVX2(p.m, p.n, p.k, p.runs, f64(a), p.rowA, p.colA, p.skipA, f64(b), p.ldb, f64(start), ldStart, f64(c), p.ldc, float64(p.floor))
 	default:
-		gemmF32AVX2(p.m, p.n, p.k, f32(a), p.rowA, p.colA, f32(b), p.ldb, f32(start), p.ldStart, f32(c), p.ldc, float32(p.floor))
+		gemmF32AVX2(p.m, p.n, p.k, p.runs, f32(a), p.rowA, p.colA, p.skipA, f32(b), p.ldb, f32(start), ldStart, f32(c), p.ldc, float32(p.floor))
 	}
 }
 
@@ -87,10 +88,6 @@ func transpose[T Float](dst []T, ldd int, src []T, lds, rows, k int) {
 		transposeGeneric(dst[j:], ldd, src[j*lds:], lds, rows-j, k)
 	}
 }
-
-// chunk bounds the elements of one assembly call, which cannot be preempted,
-// to a few microseconds. It is a multiple of every block.
-const chunk = 4096
 
 // block is a multiple of the block of every vector operation.
 const block = 32
@@ -218,3 +215,9 @@ func adamVector[T Float](p, g, m, v []T, c *adamScalars[T]) int {
 	}
 	return n
 }
+
+func scaleShiftVector[T Float](_, _, _, _, _ []T, _ bool) int { return 0 }
+func affine2Vector[T Float](_, _, _, _, _, _ []T) int         { return 0 }
+func columnSumsVector[T Float](_, _, _ []T) int               { return 0 }
+func gradientSumsVector[T Float](_, _, _, _, _, _ []T) int    { return 0 }
+func maxVector[T Float](_ []T, _ []uint8, _ []T, _ uint8) int { return 0 }

@@ -22,3 +22,9 @@ func colSumsVector[T Float](_, _ []T, _, _ int) int               { return 0 }
 func reluGradVector[T Float](_, _, _ []T) int                     { return 0 }
 func reluGradColSumsVector[T Float](_, _, _, _ []T, _, _ int) int { return 0 }
 func adamVector[T Float](_, _, _, _ []T, _ *adamScalars[T]) int   { return 0 }
+
+func scaleShiftVector[T Float](_, _, _, _, _ []T, _ bool) int { return 0 }
+func affine2Vector[T Float](_, _, _, _, _, _ []T) int         { return 0 }
+func columnSumsVector[T Float](_, _, _ []T) int               { return 0 }
+func gradientSumsVector[T Float](_, _, _, _, _, _ []T) int    { return 0 }
+func maxVector[T Float](_ []T, _ []uint8, _ []T, _ uint8) int { return 0 }

@@ -122,20 +122,26 @@ type product[T Float] struct {
 // panel is the unit of work of a level: some columns of C, at most its panel
 // width for assembly, for m rows and k terms of the chain.
 //
-//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum_p a[i*rowA+p*colA] b[p*ldb+j])
+//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum_{r,p} a[i*rowA+r*(k*colA+skipA)+p*colA] b[(r*k+p)*ldb+j])
+//
+// over runs r in order, in each over p < k. A matrix product has one run.
 type panel[T Float] struct {
-	m, n, k    int
-	a          []T
-	rowA, colA int
-	b          []T
-	ldb        int
-	start      []T // nil means zeros
-	ldStart    int
-	c          []T
-	ldc        int
+	m, n, k     int
+	runs, skipA int
+	a           []T
+	rowA, colA  int
+	b           []T
+	ldb         int
+	start       []T // nil means zeros
+	ldStart     int
+	c           []T
+	ldc         int
 	// floor is 0 for ReLU and -Inf for none.
 	floor T
 }
+
+// noFloor leaves every sum as it is.
+func noFloor[T Float]() T { return T(math.Inf(-1)) }
 
 func (g *product[T]) run() {
 	w := panelWidth[T]()
@@ -150,7 +156,7 @@ func (g *product[T]) run() {
 		buf = getBuffer[T]()
 		defer putBuffer(buf)
 	}
-	p := panel[T]{ldc: g.ldc}
+	p := panel[T]{ldc: g.ldc, runs: 1}
 	for jc := 0; jc < g.n; jc += blockN {
 		nc := min(blockN, g.n-jc)
 		// One turn even for k = 0, which stores f(S).
@@ -159,7 +165,7 @@ func (g *product[T]) run() {
 			if packB {
 				packPanels(buf.b[:], w, g.b, g.ldb, g.transB, pc, p.k, jc, nc)
 			}
-			p.floor = T(math.Inf(-1))
+			p.floor = noFloor[T]()
 			if g.ReLU && pc+p.k == g.k {
 				p.floor = 0
 			}
@@ -188,7 +194,7 @@ func (g *product[T]) run() {
 					case g.Bias != nil:
 						p.start, p.ldStart = g.Bias[jc+jr:], 0
 					default:
-						p.start, p.ldStart = nil, 0
+						p.start = nil
 					}
 					p.run()
 				}

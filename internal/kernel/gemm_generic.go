@@ -10,13 +10,13 @@ const widthGeneric = 3
 // panelGeneric is the truth for panels: every element is one chain in order of
 // p with every product and every sum rounded. (The conversions in chains forbid
 // the compiler to fuse them.) It takes any number of columns; b must be packed
-// in panels of widthGeneric.
+// in panels of widthGeneric, each with all runs.
 func panelGeneric[T Float](p *panel[T]) {
 	var buf [2][blockK]T
 	for i := 0; i < p.m; i += 2 {
 		// The last row of an odd number is computed twice.
 		i1 := min(i+1, p.m-1)
-		a0, a1 := rowOf(p, i, &buf[0]), rowOf(p, i1, &buf[1])
+		var a0, a1 []T
 		for j := 0; j < p.n; j += widthGeneric {
 			n := min(widthGeneric, p.n-j)
 			var s0, s1 [widthGeneric]T
@@ -24,8 +24,11 @@ func panelGeneric[T Float](p *panel[T]) {
 				s0 = loadRow(p.start[i*p.ldStart+j:][:n])
 				s1 = loadRow(p.start[i1*p.ldStart+j:][:n])
 			}
-			if p.k > 0 {
-				chains(&s0, &s1, a0, a1, p.b[j*p.k:])
+			for r := 0; p.k > 0 && r < p.runs; r++ {
+				if j == 0 || p.runs > 1 {
+					a0, a1 = rowOf(p, i, r, &buf[0]), rowOf(p, i1, r, &buf[1])
+				}
+				chains(&s0, &s1, a0, a1, p.b[(j*p.runs+r*widthGeneric)*p.k:])
 			}
 			storeRow(p.c[i*p.ldc+j:][:n], &s0, p.floor)
 			storeRow(p.c[i1*p.ldc+j:][:n], &s1, p.floor)
@@ -33,16 +36,15 @@ func panelGeneric[T Float](p *panel[T]) {
 	}
 }
 
-// rowOf returns row i of op(A), copied to buf where it is not contiguous.
-func rowOf[T Float](p *panel[T], i int, buf *[blockK]T) []T {
-	if p.k == 0 {
-		return nil
-	}
+// rowOf returns run r of row i of op(A), copied to buf where it is not
+// contiguous.
+func rowOf[T Float](p *panel[T], i, r int, buf *[blockK]T) []T {
+	a := p.a[i*p.rowA+r*(p.k*p.colA+p.skipA):]
 	if p.colA == 1 {
-		return p.a[i*p.rowA:][:p.k]
+		return a[:p.k]
 	}
 	for q := range p.k {
-		buf[q] = p.a[i*p.rowA+q*p.colA]
+		buf[q] = a[q*p.colA]
 	}
 	return buf[:p.k]
 }

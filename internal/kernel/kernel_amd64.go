@@ -4,23 +4,23 @@
 
 package kernel
 
-// gemmF64AVX512 multiplies a panel. With op(A)[i,p] = a[i*rowA+p*colA] it sets
+// gemmF64AVX512 multiplies a panel. With A[i,r,p] = a[i*rowA+r*(k*colA+skipA)+p*colA] it sets
 //
-//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over p < k of op(A)[i,p]*b[p*ldb+j])
+//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where 1 <= n <= 16.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 16.
 //
 //go:noescape
-func gemmF64AVX512(m int, n int, k int, a *float64, rowA int, colA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
+func gemmF64AVX512(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 
-// gemmF64AVX2 multiplies a panel. With op(A)[i,p] = a[i*rowA+p*colA] it sets
+// gemmF64AVX2 multiplies a panel. With A[i,r,p] = a[i*rowA+r*(k*colA+skipA)+p*colA] it sets
 //
-//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over p < k of op(A)[i,p]*b[p*ldb+j])
+//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where 1 <= n <= 8.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 8.
 //
 //go:noescape
-func gemmF64AVX2(m int, n int, k int, a *float64, rowA int, colA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
+func gemmF64AVX2(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 
 // axpyF64AVX2 computes y += alpha*x for n elements, a multiple of 16.
 //
@@ -52,23 +52,23 @@ func reluGradColSumsF64AVX2(dz *float64, db *float64, dy *float64, y *float64, m
 //go:noescape
 func adamF64AVX2(p *float64, grad *float64, m *float64, v *float64, n int, scalars *float64)
 
-// gemmF32AVX512 multiplies a panel. With op(A)[i,p] = a[i*rowA+p*colA] it sets
+// gemmF32AVX512 multiplies a panel. With A[i,r,p] = a[i*rowA+r*(k*colA+skipA)+p*colA] it sets
 //
-//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over p < k of op(A)[i,p]*b[p*ldb+j])
+//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where 1 <= n <= 32.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 32.
 //
 //go:noescape
-func gemmF32AVX512(m int, n int, k int, a *float32, rowA int, colA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
+func gemmF32AVX512(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 
-// gemmF32AVX2 multiplies a panel. With op(A)[i,p] = a[i*rowA+p*colA] it sets
+// gemmF32AVX2 multiplies a panel. With A[i,r,p] = a[i*rowA+r*(k*colA+skipA)+p*colA] it sets
 //
-//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over p < k of op(A)[i,p]*b[p*ldb+j])
+//	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where 1 <= n <= 16.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 16.
 //
 //go:noescape
-func gemmF32AVX2(m int, n int, k int, a *float32, rowA int, colA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
+func gemmF32AVX2(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 
 // axpyF32AVX2 computes y += alpha*x for n elements, a multiple of 32.
 //

@@ -4,20 +4,24 @@
 
 #include "textflag.h"
 
-// func gemmF64AVX512(m int, n int, k int, a *float64, rowA int, colA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
+// func gemmF64AVX512(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 // Requires: AVX, AVX512F
-TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-104
-	MOVQ         m+0(FP), R13
-	MOVQ         a+24(FP), R10
-	MOVQ         rowA+32(FP), CX
+TEXT ·gemmF64AVX512(SB), NOSPLIT, $24-120
+	MOVQ         m+0(FP), AX
+	MOVQ         AX, (SP)
+	MOVQ         skipA+56(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         AX, 16(SP)
+	MOVQ         a+32(FP), R10
+	MOVQ         rowA+40(FP), CX
 	SHLQ         $0x03, CX
 	LEAQ         (CX)(CX*2), DX
-	MOVQ         colA+40(FP), SI
+	MOVQ         colA+48(FP), SI
 	SHLQ         $0x03, SI
-	MOVQ         ldb+56(FP), R8
+	MOVQ         ldb+72(FP), R8
 	SHLQ         $0x03, R8
-	MOVQ         start+64(FP), R12
-	MOVQ         c+80(FP), R11
+	MOVQ         start+80(FP), R12
+	MOVQ         c+96(FP), R11
 	MOVQ         n+8(FP), R9
 	MOVQ         CX, AX
 	MOVQ         R9, CX
@@ -28,15 +32,645 @@ TEXT ·gemmF64AVX512(SB), NOSPLIT, $0-104
 	KMOVW        BX, K1
 	SHRQ         $0x08, BX
 	KMOVW        BX, K2
-	VBROADCASTSD floor+96(FP), Z31
+	VBROADCASTSD floor+112(FP), Z31
 	CMPQ         R9, $0x08
 	JLE          narrow
 
 wide:
-	CMPQ      R13, $0x08
+	CMPQ      (SP), $0x0c
 	JLT       wide_rest
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD   (AX), Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z2
+	VMOVUPD.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z4
+	VMOVUPD.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z6
+	VMOVUPD.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z8
+	VMOVUPD.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z10
+	VMOVUPD.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z12
+	VMOVUPD.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z14
+	VMOVUPD.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z16
+	VMOVUPD.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z18
+	VMOVUPD.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z20
+	VMOVUPD.Z 64(AX), K2, Z21
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z22
+	VMOVUPD.Z 64(AX), K2, Z23
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_12_store
+
+wide_12_loop:
+	VMOVUPD      (DI), Z24
+	VMOVUPD.Z    64(DI), K2, Z25
+	VBROADCASTSD (AX), Z26
+	VFMADD231PD  Z24, Z26, Z0
+	VFMADD231PD  Z25, Z26, Z1
+	VBROADCASTSD (AX)(CX*1), Z27
+	VFMADD231PD  Z24, Z27, Z2
+	VFMADD231PD  Z25, Z27, Z3
+	VBROADCASTSD (AX)(CX*2), Z28
+	VFMADD231PD  Z24, Z28, Z4
+	VFMADD231PD  Z25, Z28, Z5
+	VBROADCASTSD (AX)(DX*1), Z29
+	VFMADD231PD  Z24, Z29, Z6
+	VFMADD231PD  Z25, Z29, Z7
+	VBROADCASTSD (BX), Z30
+	VFMADD231PD  Z24, Z30, Z8
+	VFMADD231PD  Z25, Z30, Z9
+	VBROADCASTSD (BX)(CX*1), Z26
+	VFMADD231PD  Z24, Z26, Z10
+	VFMADD231PD  Z25, Z26, Z11
+	VBROADCASTSD (BX)(CX*2), Z27
+	VFMADD231PD  Z24, Z27, Z12
+	VFMADD231PD  Z25, Z27, Z13
+	VBROADCASTSD (BX)(DX*1), Z28
+	VFMADD231PD  Z24, Z28, Z14
+	VFMADD231PD  Z25, Z28, Z15
+	VBROADCASTSD (R13), Z29
+	VFMADD231PD  Z24, Z29, Z16
+	VFMADD231PD  Z25, Z29, Z17
+	VBROADCASTSD (R13)(CX*1), Z30
+	VFMADD231PD  Z24, Z30, Z18
+	VFMADD231PD  Z25, Z30, Z19
+	VBROADCASTSD (R13)(CX*2), Z26
+	VFMADD231PD  Z24, Z26, Z20
+	VFMADD231PD  Z25, Z26, Z21
+	VBROADCASTSD (R13)(DX*1), Z27
+	VFMADD231PD  Z24, Z27, Z22
+	VFMADD231PD  Z25, Z27, Z23
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_12_loop
+	DECQ         8(SP)
+	JZ           wide_12_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_12_loop
+
+wide_12_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, (AX)
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, (AX)
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, (AX)
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, (AX)
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, (AX)
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, (AX)
+	VMAXPD  Z11, Z31, Z11
+	VMOVUPD Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z12, Z31, Z12
+	VMOVUPD Z12, (AX)
+	VMAXPD  Z13, Z31, Z13
+	VMOVUPD Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z14, Z31, Z14
+	VMOVUPD Z14, (AX)
+	VMAXPD  Z15, Z31, Z15
+	VMOVUPD Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z16, Z31, Z16
+	VMOVUPD Z16, (AX)
+	VMAXPD  Z17, Z31, Z17
+	VMOVUPD Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z18, Z31, Z18
+	VMOVUPD Z18, (AX)
+	VMAXPD  Z19, Z31, Z19
+	VMOVUPD Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z20, Z31, Z20
+	VMOVUPD Z20, (AX)
+	VMAXPD  Z21, Z31, Z21
+	VMOVUPD Z21, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z22, Z31, Z22
+	VMOVUPD Z22, (AX)
+	VMAXPD  Z23, Z31, Z23
+	VMOVUPD Z23, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     wide
+
+wide_rest:
+	CMPQ      (SP), $0x0b
+	JNE       wide_not11
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD   (AX), Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z2
+	VMOVUPD.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z4
+	VMOVUPD.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z6
+	VMOVUPD.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z8
+	VMOVUPD.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z10
+	VMOVUPD.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z12
+	VMOVUPD.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z14
+	VMOVUPD.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z16
+	VMOVUPD.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z18
+	VMOVUPD.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z20
+	VMOVUPD.Z 64(AX), K2, Z21
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_11_store
+
+wide_11_loop:
+	VMOVUPD      (DI), Z22
+	VMOVUPD.Z    64(DI), K2, Z23
+	VBROADCASTSD (AX), Z24
+	VFMADD231PD  Z22, Z24, Z0
+	VFMADD231PD  Z23, Z24, Z1
+	VBROADCASTSD (AX)(CX*1), Z25
+	VFMADD231PD  Z22, Z25, Z2
+	VFMADD231PD  Z23, Z25, Z3
+	VBROADCASTSD (AX)(CX*2), Z26
+	VFMADD231PD  Z22, Z26, Z4
+	VFMADD231PD  Z23, Z26, Z5
+	VBROADCASTSD (AX)(DX*1), Z27
+	VFMADD231PD  Z22, Z27, Z6
+	VFMADD231PD  Z23, Z27, Z7
+	VBROADCASTSD (BX), Z28
+	VFMADD231PD  Z22, Z28, Z8
+	VFMADD231PD  Z23, Z28, Z9
+	VBROADCASTSD (BX)(CX*1), Z29
+	VFMADD231PD  Z22, Z29, Z10
+	VFMADD231PD  Z23, Z29, Z11
+	VBROADCASTSD (BX)(CX*2), Z30
+	VFMADD231PD  Z22, Z30, Z12
+	VFMADD231PD  Z23, Z30, Z13
+	VBROADCASTSD (BX)(DX*1), Z24
+	VFMADD231PD  Z22, Z24, Z14
+	VFMADD231PD  Z23, Z24, Z15
+	VBROADCASTSD (R13), Z25
+	VFMADD231PD  Z22, Z25, Z16
+	VFMADD231PD  Z23, Z25, Z17
+	VBROADCASTSD (R13)(CX*1), Z26
+	VFMADD231PD  Z22, Z26, Z18
+	VFMADD231PD  Z23, Z26, Z19
+	VBROADCASTSD (R13)(CX*2), Z27
+	VFMADD231PD  Z22, Z27, Z20
+	VFMADD231PD  Z23, Z27, Z21
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_11_loop
+	DECQ         8(SP)
+	JZ           wide_11_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_11_loop
+
+wide_11_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, (AX)
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, (AX)
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, (AX)
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, (AX)
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, (AX)
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, (AX)
+	VMAXPD  Z11, Z31, Z11
+	VMOVUPD Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z12, Z31, Z12
+	VMOVUPD Z12, (AX)
+	VMAXPD  Z13, Z31, Z13
+	VMOVUPD Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z14, Z31, Z14
+	VMOVUPD Z14, (AX)
+	VMAXPD  Z15, Z31, Z15
+	VMOVUPD Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z16, Z31, Z16
+	VMOVUPD Z16, (AX)
+	VMAXPD  Z17, Z31, Z17
+	VMOVUPD Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z18, Z31, Z18
+	VMOVUPD Z18, (AX)
+	VMAXPD  Z19, Z31, Z19
+	VMOVUPD Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z20, Z31, Z20
+	VMOVUPD Z20, (AX)
+	VMAXPD  Z21, Z31, Z21
+	VMOVUPD Z21, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not11:
+	CMPQ      (SP), $0x0a
+	JNE       wide_not10
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD   (AX), Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z2
+	VMOVUPD.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z4
+	VMOVUPD.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z6
+	VMOVUPD.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z8
+	VMOVUPD.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z10
+	VMOVUPD.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z12
+	VMOVUPD.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z14
+	VMOVUPD.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z16
+	VMOVUPD.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z18
+	VMOVUPD.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_10_store
+
+wide_10_loop:
+	VMOVUPD      (DI), Z20
+	VMOVUPD.Z    64(DI), K2, Z21
+	VBROADCASTSD (AX), Z22
+	VFMADD231PD  Z20, Z22, Z0
+	VFMADD231PD  Z21, Z22, Z1
+	VBROADCASTSD (AX)(CX*1), Z23
+	VFMADD231PD  Z20, Z23, Z2
+	VFMADD231PD  Z21, Z23, Z3
+	VBROADCASTSD (AX)(CX*2), Z24
+	VFMADD231PD  Z20, Z24, Z4
+	VFMADD231PD  Z21, Z24, Z5
+	VBROADCASTSD (AX)(DX*1), Z25
+	VFMADD231PD  Z20, Z25, Z6
+	VFMADD231PD  Z21, Z25, Z7
+	VBROADCASTSD (BX), Z26
+	VFMADD231PD  Z20, Z26, Z8
+	VFMADD231PD  Z21, Z26, Z9
+	VBROADCASTSD (BX)(CX*1), Z27
+	VFMADD231PD  Z20, Z27, Z10
+	VFMADD231PD  Z21, Z27, Z11
+	VBROADCASTSD (BX)(CX*2), Z28
+	VFMADD231PD  Z20, Z28, Z12
+	VFMADD231PD  Z21, Z28, Z13
+	VBROADCASTSD (BX)(DX*1), Z29
+	VFMADD231PD  Z20, Z29, Z14
+	VFMADD231PD  Z21, Z29, Z15
+	VBROADCASTSD (R13), Z30
+	VFMADD231PD  Z20, Z30, Z16
+	VFMADD231PD  Z21, Z30, Z17
+	VBROADCASTSD (R13)(CX*1), Z22
+	VFMADD231PD  Z20, Z22, Z18
+	VFMADD231PD  Z21, Z22, Z19
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_10_loop
+	DECQ         8(SP)
+	JZ           wide_10_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_10_loop
+
+wide_10_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, (AX)
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, (AX)
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, (AX)
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, (AX)
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, (AX)
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, (AX)
+	VMAXPD  Z11, Z31, Z11
+	VMOVUPD Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z12, Z31, Z12
+	VMOVUPD Z12, (AX)
+	VMAXPD  Z13, Z31, Z13
+	VMOVUPD Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z14, Z31, Z14
+	VMOVUPD Z14, (AX)
+	VMAXPD  Z15, Z31, Z15
+	VMOVUPD Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z16, Z31, Z16
+	VMOVUPD Z16, (AX)
+	VMAXPD  Z17, Z31, Z17
+	VMOVUPD Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z18, Z31, Z18
+	VMOVUPD Z18, (AX)
+	VMAXPD  Z19, Z31, Z19
+	VMOVUPD Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not10:
+	CMPQ      (SP), $0x09
+	JNE       wide_not9
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD   (AX), Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z2
+	VMOVUPD.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z4
+	VMOVUPD.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z6
+	VMOVUPD.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z8
+	VMOVUPD.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z10
+	VMOVUPD.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z12
+	VMOVUPD.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z14
+	VMOVUPD.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPD   (AX), Z16
+	VMOVUPD.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_9_store
+
+wide_9_loop:
+	VMOVUPD      (DI), Z18
+	VMOVUPD.Z    64(DI), K2, Z19
+	VBROADCASTSD (AX), Z20
+	VFMADD231PD  Z18, Z20, Z0
+	VFMADD231PD  Z19, Z20, Z1
+	VBROADCASTSD (AX)(CX*1), Z21
+	VFMADD231PD  Z18, Z21, Z2
+	VFMADD231PD  Z19, Z21, Z3
+	VBROADCASTSD (AX)(CX*2), Z22
+	VFMADD231PD  Z18, Z22, Z4
+	VFMADD231PD  Z19, Z22, Z5
+	VBROADCASTSD (AX)(DX*1), Z23
+	VFMADD231PD  Z18, Z23, Z6
+	VFMADD231PD  Z19, Z23, Z7
+	VBROADCASTSD (BX), Z24
+	VFMADD231PD  Z18, Z24, Z8
+	VFMADD231PD  Z19, Z24, Z9
+	VBROADCASTSD (BX)(CX*1), Z25
+	VFMADD231PD  Z18, Z25, Z10
+	VFMADD231PD  Z19, Z25, Z11
+	VBROADCASTSD (BX)(CX*2), Z26
+	VFMADD231PD  Z18, Z26, Z12
+	VFMADD231PD  Z19, Z26, Z13
+	VBROADCASTSD (BX)(DX*1), Z27
+	VFMADD231PD  Z18, Z27, Z14
+	VFMADD231PD  Z19, Z27, Z15
+	VBROADCASTSD (R13), Z28
+	VFMADD231PD  Z18, Z28, Z16
+	VFMADD231PD  Z19, Z28, Z17
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_9_loop
+	DECQ         8(SP)
+	JZ           wide_9_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_9_loop
+
+wide_9_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, (AX)
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, (AX)
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, (AX)
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, (AX)
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, (AX)
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, (AX)
+	VMAXPD  Z11, Z31, Z11
+	VMOVUPD Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z12, Z31, Z12
+	VMOVUPD Z12, (AX)
+	VMAXPD  Z13, Z31, Z13
+	VMOVUPD Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z14, Z31, Z14
+	VMOVUPD Z14, (AX)
+	VMAXPD  Z15, Z31, Z15
+	VMOVUPD Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPD  Z16, Z31, Z16
+	VMOVUPD Z16, (AX)
+	VMAXPD  Z17, Z31, Z17
+	VMOVUPD Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not9:
+	CMPQ      (SP), $0x08
+	JNE       wide_not8
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -64,8 +698,10 @@ wide:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_8_store
@@ -102,10 +738,16 @@ wide_8_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_8_loop
+	DECQ         8(SP)
+	JZ           wide_8_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_8_loop
 
 wide_8_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -148,16 +790,13 @@ wide_8_store:
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
-	LEAQ    (R10)(CX*4), R10
-	LEAQ    (R10)(CX*4), R10
-	SUBQ    $0x08, R13
-	JMP     wide
+	JMP     done
 
-wide_rest:
-	CMPQ      R13, $0x07
+wide_not8:
+	CMPQ      (SP), $0x07
 	JNE       wide_not7
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -182,8 +821,10 @@ wide_rest:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_7_store
@@ -217,10 +858,16 @@ wide_7_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_7_loop
+	DECQ         8(SP)
+	JZ           wide_7_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_7_loop
 
 wide_7_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -261,10 +908,10 @@ wide_7_store:
 	JMP     done
 
 wide_not7:
-	CMPQ      R13, $0x06
+	CMPQ      (SP), $0x06
 	JNE       wide_not6
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -286,8 +933,10 @@ wide_not7:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_6_store
@@ -318,10 +967,16 @@ wide_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_6_loop
+	DECQ         8(SP)
+	JZ           wide_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_6_loop
 
 wide_6_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -357,10 +1012,10 @@ wide_6_store:
 	JMP     done
 
 wide_not6:
-	CMPQ      R13, $0x05
+	CMPQ      (SP), $0x05
 	JNE       wide_not5
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -379,8 +1034,10 @@ wide_not6:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_5_store
@@ -408,10 +1065,16 @@ wide_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_5_loop
+	DECQ         8(SP)
+	JZ           wide_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_5_loop
 
 wide_5_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -442,10 +1105,10 @@ wide_5_store:
 	JMP     done
 
 wide_not5:
-	CMPQ      R13, $0x04
+	CMPQ      (SP), $0x04
 	JNE       wide_not4
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -461,8 +1124,9 @@ wide_not5:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_4_store
@@ -483,14 +1147,18 @@ wide_4_loop:
 	VFMADD231PD  Z8, Z13, Z6
 	VFMADD231PD  Z9, Z13, Z7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_4_loop
+	DECQ         8(SP)
+	JZ           wide_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_4_loop
 
 wide_4_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -516,10 +1184,10 @@ wide_4_store:
 	JMP     done
 
 wide_not4:
-	CMPQ      R13, $0x03
+	CMPQ      (SP), $0x03
 	JNE       wide_not3
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -532,8 +1200,9 @@ wide_not4:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_3_store
@@ -551,14 +1220,18 @@ wide_3_loop:
 	VFMADD231PD  Z6, Z10, Z4
 	VFMADD231PD  Z7, Z10, Z5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_3_loop
+	DECQ         8(SP)
+	JZ           wide_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_3_loop
 
 wide_3_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -579,10 +1252,10 @@ wide_3_store:
 	JMP     done
 
 wide_not3:
-	CMPQ      R13, $0x02
+	CMPQ      (SP), $0x02
 	JNE       wide_not2
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
@@ -592,8 +1265,9 @@ wide_not3:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_2_store
@@ -608,14 +1282,18 @@ wide_2_loop:
 	VFMADD231PD  Z4, Z7, Z2
 	VFMADD231PD  Z5, Z7, Z3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_2_loop
+	DECQ         8(SP)
+	JZ           wide_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_2_loop
 
 wide_2_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -631,18 +1309,19 @@ wide_2_store:
 	JMP     done
 
 wide_not2:
-	CMPQ      R13, $0x01
+	CMPQ      (SP), $0x01
 	JNE       wide_not1
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD   (AX), Z0
 	VMOVUPD.Z 64(AX), K2, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_1_store
@@ -654,14 +1333,18 @@ wide_1_loop:
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_1_loop
+	DECQ         8(SP)
+	JZ           wide_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_1_loop
 
 wide_1_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, (AX)
@@ -675,10 +1358,426 @@ wide_not1:
 	JMP done
 
 narrow:
-	CMPQ      R13, $0x08
+	CMPQ      (SP), $0x0c
 	JLT       narrow_rest
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z10
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z11
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_12_store
+
+narrow_12_loop:
+	VMOVUPD.Z        (DI), K1, Z12
+	VFMADD231PD.BCST (AX), Z12, Z0
+	VFMADD231PD.BCST (AX)(CX*1), Z12, Z1
+	VFMADD231PD.BCST (AX)(CX*2), Z12, Z2
+	VFMADD231PD.BCST (AX)(DX*1), Z12, Z3
+	VFMADD231PD.BCST (BX), Z12, Z4
+	VFMADD231PD.BCST (BX)(CX*1), Z12, Z5
+	VFMADD231PD.BCST (BX)(CX*2), Z12, Z6
+	VFMADD231PD.BCST (BX)(DX*1), Z12, Z7
+	VFMADD231PD.BCST (R13), Z12, Z8
+	VFMADD231PD.BCST (R13)(CX*1), Z12, Z9
+	VFMADD231PD.BCST (R13)(CX*2), Z12, Z10
+	VFMADD231PD.BCST (R13)(DX*1), Z12, Z11
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_12_loop
+	DECQ             8(SP)
+	JZ               narrow_12_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_12_loop
+
+narrow_12_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z11, Z31, Z11
+	VMOVUPD Z11, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     narrow
+
+narrow_rest:
+	CMPQ      (SP), $0x0b
+	JNE       narrow_not11
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z10
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_11_store
+
+narrow_11_loop:
+	VMOVUPD.Z        (DI), K1, Z11
+	VFMADD231PD.BCST (AX), Z11, Z0
+	VFMADD231PD.BCST (AX)(CX*1), Z11, Z1
+	VFMADD231PD.BCST (AX)(CX*2), Z11, Z2
+	VFMADD231PD.BCST (AX)(DX*1), Z11, Z3
+	VFMADD231PD.BCST (BX), Z11, Z4
+	VFMADD231PD.BCST (BX)(CX*1), Z11, Z5
+	VFMADD231PD.BCST (BX)(CX*2), Z11, Z6
+	VFMADD231PD.BCST (BX)(DX*1), Z11, Z7
+	VFMADD231PD.BCST (R13), Z11, Z8
+	VFMADD231PD.BCST (R13)(CX*1), Z11, Z9
+	VFMADD231PD.BCST (R13)(CX*2), Z11, Z10
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_11_loop
+	DECQ             8(SP)
+	JZ               narrow_11_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_11_loop
+
+narrow_11_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z10, Z31, Z10
+	VMOVUPD Z10, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not11:
+	CMPQ      (SP), $0x0a
+	JNE       narrow_not10
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_10_store
+
+narrow_10_loop:
+	VMOVUPD.Z        (DI), K1, Z10
+	VFMADD231PD.BCST (AX), Z10, Z0
+	VFMADD231PD.BCST (AX)(CX*1), Z10, Z1
+	VFMADD231PD.BCST (AX)(CX*2), Z10, Z2
+	VFMADD231PD.BCST (AX)(DX*1), Z10, Z3
+	VFMADD231PD.BCST (BX), Z10, Z4
+	VFMADD231PD.BCST (BX)(CX*1), Z10, Z5
+	VFMADD231PD.BCST (BX)(CX*2), Z10, Z6
+	VFMADD231PD.BCST (BX)(DX*1), Z10, Z7
+	VFMADD231PD.BCST (R13), Z10, Z8
+	VFMADD231PD.BCST (R13)(CX*1), Z10, Z9
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_10_loop
+	DECQ             8(SP)
+	JZ               narrow_10_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_10_loop
+
+narrow_10_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z9, Z31, Z9
+	VMOVUPD Z9, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not10:
+	CMPQ      (SP), $0x09
+	JNE       narrow_not9
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x03, BX
+	VMOVUPD.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPD.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_9_store
+
+narrow_9_loop:
+	VMOVUPD.Z        (DI), K1, Z9
+	VFMADD231PD.BCST (AX), Z9, Z0
+	VFMADD231PD.BCST (AX)(CX*1), Z9, Z1
+	VFMADD231PD.BCST (AX)(CX*2), Z9, Z2
+	VFMADD231PD.BCST (AX)(DX*1), Z9, Z3
+	VFMADD231PD.BCST (BX), Z9, Z4
+	VFMADD231PD.BCST (BX)(CX*1), Z9, Z5
+	VFMADD231PD.BCST (BX)(CX*2), Z9, Z6
+	VFMADD231PD.BCST (BX)(DX*1), Z9, Z7
+	VFMADD231PD.BCST (R13), Z9, Z8
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_9_loop
+	DECQ             8(SP)
+	JZ               narrow_9_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_9_loop
+
+narrow_9_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x03, BX
+	VMAXPD  Z0, Z31, Z0
+	VMOVUPD Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z1, Z31, Z1
+	VMOVUPD Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z2, Z31, Z2
+	VMOVUPD Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z3, Z31, Z3
+	VMOVUPD Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z4, Z31, Z4
+	VMOVUPD Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z5, Z31, Z5
+	VMOVUPD Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z6, Z31, Z6
+	VMOVUPD Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z7, Z31, Z7
+	VMOVUPD Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPD  Z8, Z31, Z8
+	VMOVUPD Z8, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not9:
+	CMPQ      (SP), $0x08
+	JNE       narrow_not8
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -698,8 +1797,10 @@ narrow:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_8_store
@@ -719,10 +1820,16 @@ narrow_8_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_8_loop
+	DECQ             8(SP)
+	JZ               narrow_8_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_8_loop
 
 narrow_8_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -749,16 +1856,13 @@ narrow_8_store:
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
-	LEAQ    (R10)(CX*4), R10
-	LEAQ    (R10)(CX*4), R10
-	SUBQ    $0x08, R13
-	JMP     narrow
+	JMP     done
 
-narrow_rest:
-	CMPQ      R13, $0x07
+narrow_not8:
+	CMPQ      (SP), $0x07
 	JNE       narrow_not7
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -776,8 +1880,10 @@ narrow_rest:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_7_store
@@ -796,10 +1902,16 @@ narrow_7_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_7_loop
+	DECQ             8(SP)
+	JZ               narrow_7_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_7_loop
 
 narrow_7_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -826,10 +1938,10 @@ narrow_7_store:
 	JMP     done
 
 narrow_not7:
-	CMPQ      R13, $0x06
+	CMPQ      (SP), $0x06
 	JNE       narrow_not6
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -845,8 +1957,10 @@ narrow_not7:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_6_store
@@ -864,10 +1978,16 @@ narrow_6_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_6_loop
+	DECQ             8(SP)
+	JZ               narrow_6_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_6_loop
 
 narrow_6_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -891,10 +2011,10 @@ narrow_6_store:
 	JMP     done
 
 narrow_not6:
-	CMPQ      R13, $0x05
+	CMPQ      (SP), $0x05
 	JNE       narrow_not5
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -908,8 +2028,10 @@ narrow_not6:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_5_store
@@ -926,10 +2048,16 @@ narrow_5_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_5_loop
+	DECQ             8(SP)
+	JZ               narrow_5_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_5_loop
 
 narrow_5_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -950,10 +2078,10 @@ narrow_5_store:
 	JMP     done
 
 narrow_not5:
-	CMPQ      R13, $0x04
+	CMPQ      (SP), $0x04
 	JNE       narrow_not4
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -965,8 +2093,9 @@ narrow_not5:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_4_store
@@ -978,14 +2107,18 @@ narrow_4_loop:
 	VFMADD231PD.BCST (AX)(CX*2), Z4, Z2
 	VFMADD231PD.BCST (AX)(DX*1), Z4, Z3
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_4_loop
+	DECQ             8(SP)
+	JZ               narrow_4_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_4_loop
 
 narrow_4_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -1003,10 +2136,10 @@ narrow_4_store:
 	JMP     done
 
 narrow_not4:
-	CMPQ      R13, $0x03
+	CMPQ      (SP), $0x03
 	JNE       narrow_not3
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -1016,8 +2149,9 @@ narrow_not4:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_3_store
@@ -1028,14 +2162,18 @@ narrow_3_loop:
 	VFMADD231PD.BCST (AX)(CX*1), Z3, Z1
 	VFMADD231PD.BCST (AX)(CX*2), Z3, Z2
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_3_loop
+	DECQ             8(SP)
+	JZ               narrow_3_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_3_loop
 
 narrow_3_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -1050,10 +2188,10 @@ narrow_3_store:
 	JMP     done
 
 narrow_not3:
-	CMPQ      R13, $0x02
+	CMPQ      (SP), $0x02
 	JNE       narrow_not2
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -1061,8 +2199,9 @@ narrow_not3:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_2_store
@@ -1072,14 +2211,18 @@ narrow_2_loop:
 	VFMADD231PD.BCST (AX), Z2, Z0
 	VFMADD231PD.BCST (AX)(CX*1), Z2, Z1
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_2_loop
+	DECQ             8(SP)
+	JZ               narrow_2_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_2_loop
 
 narrow_2_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -1091,17 +2234,18 @@ narrow_2_store:
 	JMP     done
 
 narrow_not2:
-	CMPQ      R13, $0x01
+	CMPQ      (SP), $0x01
 	JNE       narrow_not1
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_1_store
@@ -1110,14 +2254,18 @@ narrow_1_loop:
 	VMOVUPD.Z        (DI), K1, Z1
 	VFMADD231PD.BCST (AX), Z1, Z0
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_1_loop
+	DECQ             8(SP)
+	JZ               narrow_1_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_1_loop
 
 narrow_1_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x03, BX
 	VMAXPD  Z0, Z31, Z0
 	VMOVUPD Z0, K1, (AX)
@@ -1130,20 +2278,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmF64AVX2(m int, n int, k int, a *float64, rowA int, colA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
+// func gemmF64AVX2(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 // Requires: AVX, FMA3
-TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-104
-	MOVQ m+0(FP), R13
-	MOVQ a+24(FP), R10
-	MOVQ rowA+32(FP), CX
+TEXT ·gemmF64AVX2(SB), NOSPLIT, $24-120
+	MOVQ m+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ skipA+56(FP), AX
+	SHLQ $0x03, AX
+	MOVQ AX, 16(SP)
+	MOVQ a+32(FP), R10
+	MOVQ rowA+40(FP), CX
 	SHLQ $0x03, CX
 	LEAQ (CX)(CX*2), DX
-	MOVQ colA+40(FP), SI
+	MOVQ colA+48(FP), SI
 	SHLQ $0x03, SI
-	MOVQ ldb+56(FP), R8
+	MOVQ ldb+72(FP), R8
 	SHLQ $0x03, R8
-	MOVQ start+64(FP), R12
-	MOVQ c+80(FP), R11
+	MOVQ start+80(FP), R12
+	MOVQ c+96(FP), R11
 	MOVQ n+8(FP), R9
 	LEAQ maskTable<>+0(SB), AX
 	CMPQ R9, $0x04
@@ -1152,10 +2304,10 @@ TEXT ·gemmF64AVX2(SB), NOSPLIT, $0-104
 	JLT  wide_mask
 
 full:
-	CMPQ    R13, $0x06
+	CMPQ    (SP), $0x06
 	JLT     full_rest
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
@@ -1177,8 +2329,10 @@ full:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	LEAQ    (AX)(CX*4), BX
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_6_store
@@ -1189,32 +2343,38 @@ full_6_loop:
 	VBROADCASTSD (AX), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
-	VBROADCASTSD (AX)(CX*1), Y14
-	VFMADD231PD  Y12, Y14, Y2
-	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (AX)(CX*1), Y15
+	VFMADD231PD  Y12, Y15, Y2
+	VFMADD231PD  Y13, Y15, Y3
 	VBROADCASTSD (AX)(CX*2), Y14
 	VFMADD231PD  Y12, Y14, Y4
 	VFMADD231PD  Y13, Y14, Y5
-	VBROADCASTSD (AX)(DX*1), Y14
-	VFMADD231PD  Y12, Y14, Y6
-	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (AX)(DX*1), Y15
+	VFMADD231PD  Y12, Y15, Y6
+	VFMADD231PD  Y13, Y15, Y7
 	VBROADCASTSD (BX), Y14
 	VFMADD231PD  Y12, Y14, Y8
 	VFMADD231PD  Y13, Y14, Y9
-	VBROADCASTSD (BX)(CX*1), Y14
-	VFMADD231PD  Y12, Y14, Y10
-	VFMADD231PD  Y13, Y14, Y11
+	VBROADCASTSD (BX)(CX*1), Y15
+	VFMADD231PD  Y12, Y15, Y10
+	VFMADD231PD  Y13, Y15, Y11
 	ADDQ         SI, AX
 	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_6_loop
+	DECQ         8(SP)
+	JZ           full_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          full_6_loop
 
 full_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1248,14 +2408,14 @@ full_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          full
 
 full_rest:
-	CMPQ    R13, $0x05
+	CMPQ    (SP), $0x05
 	JNE     full_not5
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
@@ -1274,8 +2434,10 @@ full_rest:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	LEAQ    (AX)(CX*4), BX
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_5_store
@@ -1286,15 +2448,15 @@ full_5_loop:
 	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
-	VBROADCASTSD (AX)(CX*1), Y12
-	VFMADD231PD  Y10, Y12, Y2
-	VFMADD231PD  Y11, Y12, Y3
-	VBROADCASTSD (AX)(CX*2), Y12
-	VFMADD231PD  Y10, Y12, Y4
-	VFMADD231PD  Y11, Y12, Y5
-	VBROADCASTSD (AX)(DX*1), Y12
-	VFMADD231PD  Y10, Y12, Y6
-	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (AX)(CX*1), Y13
+	VFMADD231PD  Y10, Y13, Y2
+	VFMADD231PD  Y11, Y13, Y3
+	VBROADCASTSD (AX)(CX*2), Y14
+	VFMADD231PD  Y10, Y14, Y4
+	VFMADD231PD  Y11, Y14, Y5
+	VBROADCASTSD (AX)(DX*1), Y15
+	VFMADD231PD  Y10, Y15, Y6
+	VFMADD231PD  Y11, Y15, Y7
 	VBROADCASTSD (BX), Y12
 	VFMADD231PD  Y10, Y12, Y8
 	VFMADD231PD  Y11, Y12, Y9
@@ -1303,12 +2465,18 @@ full_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_5_loop
+	DECQ         8(SP)
+	JZ           full_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          full_5_loop
 
 full_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1338,10 +2506,10 @@ full_5_store:
 	JMP          done
 
 full_not5:
-	CMPQ    R13, $0x04
+	CMPQ    (SP), $0x04
 	JNE     full_not4
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
@@ -1357,8 +2525,9 @@ full_not5:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_4_store
@@ -1379,16 +2548,20 @@ full_4_loop:
 	VFMADD231PD  Y8, Y13, Y6
 	VFMADD231PD  Y9, Y13, Y7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_4_loop
+	DECQ         8(SP)
+	JZ           full_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_4_loop
 
 full_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1413,10 +2586,10 @@ full_4_store:
 	JMP          done
 
 full_not4:
-	CMPQ    R13, $0x03
+	CMPQ    (SP), $0x03
 	JNE     full_not3
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
@@ -1429,8 +2602,9 @@ full_not4:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_3_store
@@ -1448,16 +2622,20 @@ full_3_loop:
 	VFMADD231PD  Y6, Y10, Y4
 	VFMADD231PD  Y7, Y10, Y5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_3_loop
+	DECQ         8(SP)
+	JZ           full_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_3_loop
 
 full_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1477,10 +2655,10 @@ full_3_store:
 	JMP          done
 
 full_not3:
-	CMPQ    R13, $0x02
+	CMPQ    (SP), $0x02
 	JNE     full_not2
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
@@ -1490,8 +2668,9 @@ full_not3:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_2_store
@@ -1506,16 +2685,20 @@ full_2_loop:
 	VFMADD231PD  Y4, Y7, Y2
 	VFMADD231PD  Y5, Y7, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_2_loop
+	DECQ         8(SP)
+	JZ           full_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_2_loop
 
 full_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1530,18 +2713,19 @@ full_2_store:
 	JMP          done
 
 full_not2:
-	CMPQ    R13, $0x01
+	CMPQ    (SP), $0x01
 	JNE     full_not1
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_1_store
@@ -1553,16 +2737,20 @@ full_1_loop:
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_1_loop
+	DECQ         8(SP)
+	JZ           full_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_1_loop
 
 full_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1580,10 +2768,10 @@ wide_mask:
 	VMOVDQU 64(AX), Y15
 
 wide:
-	CMPQ       R13, $0x06
+	CMPQ       (SP), $0x06
 	JLT        wide_rest
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
@@ -1605,8 +2793,10 @@ wide:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_6_store
@@ -1637,12 +2827,18 @@ wide_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_6_loop
+	DECQ         8(SP)
+	JZ           wide_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_6_loop
 
 wide_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1676,14 +2872,14 @@ wide_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          wide
 
 wide_rest:
-	CMPQ       R13, $0x05
+	CMPQ       (SP), $0x05
 	JNE        wide_not5
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
@@ -1702,8 +2898,10 @@ wide_rest:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_5_store
@@ -1714,29 +2912,35 @@ wide_5_loop:
 	VBROADCASTSD (AX), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
-	VBROADCASTSD (AX)(CX*1), Y12
-	VFMADD231PD  Y10, Y12, Y2
-	VFMADD231PD  Y11, Y12, Y3
-	VBROADCASTSD (AX)(CX*2), Y12
-	VFMADD231PD  Y10, Y12, Y4
-	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (AX)(CX*1), Y13
+	VFMADD231PD  Y10, Y13, Y2
+	VFMADD231PD  Y11, Y13, Y3
+	VBROADCASTSD (AX)(CX*2), Y14
+	VFMADD231PD  Y10, Y14, Y4
+	VFMADD231PD  Y11, Y14, Y5
 	VBROADCASTSD (AX)(DX*1), Y12
 	VFMADD231PD  Y10, Y12, Y6
 	VFMADD231PD  Y11, Y12, Y7
-	VBROADCASTSD (BX), Y12
-	VFMADD231PD  Y10, Y12, Y8
-	VFMADD231PD  Y11, Y12, Y9
+	VBROADCASTSD (BX), Y13
+	VFMADD231PD  Y10, Y13, Y8
+	VFMADD231PD  Y11, Y13, Y9
 	ADDQ         SI, AX
 	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_5_loop
+	DECQ         8(SP)
+	JZ           wide_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_5_loop
 
 wide_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1766,10 +2970,10 @@ wide_5_store:
 	JMP          done
 
 wide_not5:
-	CMPQ       R13, $0x04
+	CMPQ       (SP), $0x04
 	JNE        wide_not4
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
@@ -1785,8 +2989,9 @@ wide_not5:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_4_store
@@ -1807,16 +3012,20 @@ wide_4_loop:
 	VFMADD231PD  Y8, Y13, Y6
 	VFMADD231PD  Y9, Y13, Y7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_4_loop
+	DECQ         8(SP)
+	JZ           wide_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_4_loop
 
 wide_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1841,10 +3050,10 @@ wide_4_store:
 	JMP          done
 
 wide_not4:
-	CMPQ       R13, $0x03
+	CMPQ       (SP), $0x03
 	JNE        wide_not3
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
@@ -1857,8 +3066,9 @@ wide_not4:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_3_store
@@ -1876,16 +3086,20 @@ wide_3_loop:
 	VFMADD231PD  Y6, Y10, Y4
 	VFMADD231PD  Y7, Y10, Y5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_3_loop
+	DECQ         8(SP)
+	JZ           wide_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_3_loop
 
 wide_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1905,10 +3119,10 @@ wide_3_store:
 	JMP          done
 
 wide_not3:
-	CMPQ       R13, $0x02
+	CMPQ       (SP), $0x02
 	JNE        wide_not2
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
@@ -1918,8 +3132,9 @@ wide_not3:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_2_store
@@ -1934,16 +3149,20 @@ wide_2_loop:
 	VFMADD231PD  Y4, Y7, Y2
 	VFMADD231PD  Y5, Y7, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_2_loop
+	DECQ         8(SP)
+	JZ           wide_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_2_loop
 
 wide_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -1958,18 +3177,19 @@ wide_2_store:
 	JMP          done
 
 wide_not2:
-	CMPQ       R13, $0x01
+	CMPQ       (SP), $0x01
 	JNE        wide_not1
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMOVUPD    (AX), Y0
 	VMASKMOVPD 32(AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_1_store
@@ -1981,16 +3201,20 @@ wide_1_loop:
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_1_loop
+	DECQ         8(SP)
+	JZ           wide_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_1_loop
 
 wide_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
@@ -2008,10 +3232,10 @@ narrow_mask:
 	VMOVDQU 32(AX), Y15
 
 narrow:
-	CMPQ       R13, $0x06
+	CMPQ       (SP), $0x06
 	JLT        narrow_rest
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -2027,8 +3251,10 @@ narrow:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_6_store
@@ -2052,12 +3278,18 @@ narrow_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_6_loop
+	DECQ         8(SP)
+	JZ           narrow_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_6_loop
 
 narrow_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2079,14 +3311,14 @@ narrow_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          narrow
 
 narrow_rest:
-	CMPQ       R13, $0x05
+	CMPQ       (SP), $0x05
 	JNE        narrow_not5
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -2100,8 +3332,10 @@ narrow_rest:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_5_store
@@ -2123,12 +3357,18 @@ narrow_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_5_loop
+	DECQ         8(SP)
+	JZ           narrow_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_5_loop
 
 narrow_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2148,10 +3388,10 @@ narrow_5_store:
 	JMP          done
 
 narrow_not5:
-	CMPQ       R13, $0x04
+	CMPQ       (SP), $0x04
 	JNE        narrow_not4
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -2163,8 +3403,9 @@ narrow_not5:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_4_store
@@ -2180,16 +3421,20 @@ narrow_4_loop:
 	VBROADCASTSD (AX)(DX*1), Y8
 	VFMADD231PD  Y4, Y8, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_4_loop
+	DECQ         8(SP)
+	JZ           narrow_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_4_loop
 
 narrow_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2206,10 +3451,10 @@ narrow_4_store:
 	JMP          done
 
 narrow_not4:
-	CMPQ       R13, $0x03
+	CMPQ       (SP), $0x03
 	JNE        narrow_not3
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -2219,8 +3464,9 @@ narrow_not4:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_3_store
@@ -2234,16 +3480,20 @@ narrow_3_loop:
 	VBROADCASTSD (AX)(CX*2), Y6
 	VFMADD231PD  Y3, Y6, Y2
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_3_loop
+	DECQ         8(SP)
+	JZ           narrow_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_3_loop
 
 narrow_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2257,10 +3507,10 @@ narrow_3_store:
 	JMP          done
 
 narrow_not3:
-	CMPQ       R13, $0x02
+	CMPQ       (SP), $0x02
 	JNE        narrow_not2
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -2268,8 +3518,9 @@ narrow_not3:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_2_store
@@ -2281,16 +3532,20 @@ narrow_2_loop:
 	VBROADCASTSD (AX)(CX*1), Y4
 	VFMADD231PD  Y2, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_2_loop
+	DECQ         8(SP)
+	JZ           narrow_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_2_loop
 
 narrow_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2301,17 +3556,18 @@ narrow_2_store:
 	JMP          done
 
 narrow_not2:
-	CMPQ       R13, $0x01
+	CMPQ       (SP), $0x01
 	JNE        narrow_not1
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_1_store
@@ -2321,16 +3577,20 @@ narrow_1_loop:
 	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y1, Y2, Y0
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_1_loop
+	DECQ         8(SP)
+	JZ           narrow_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_1_loop
 
 narrow_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
-	VBROADCASTSD floor+96(FP), Y14
+	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
 	VMASKMOVPD   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -2658,20 +3918,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmF32AVX512(m int, n int, k int, a *float32, rowA int, colA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
+// func gemmF32AVX512(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 // Requires: AVX, AVX512F
-TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-100
-	MOVQ         m+0(FP), R13
-	MOVQ         a+24(FP), R10
-	MOVQ         rowA+32(FP), CX
+TEXT ·gemmF32AVX512(SB), NOSPLIT, $24-116
+	MOVQ         m+0(FP), AX
+	MOVQ         AX, (SP)
+	MOVQ         skipA+56(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         AX, 16(SP)
+	MOVQ         a+32(FP), R10
+	MOVQ         rowA+40(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	MOVQ         colA+40(FP), SI
+	MOVQ         colA+48(FP), SI
 	SHLQ         $0x02, SI
-	MOVQ         ldb+56(FP), R8
+	MOVQ         ldb+72(FP), R8
 	SHLQ         $0x02, R8
-	MOVQ         start+64(FP), R12
-	MOVQ         c+80(FP), R11
+	MOVQ         start+80(FP), R12
+	MOVQ         c+96(FP), R11
 	MOVQ         n+8(FP), R9
 	MOVQ         CX, AX
 	MOVQ         R9, CX
@@ -2682,15 +3946,645 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $0-100
 	KMOVW        BX, K1
 	SHRQ         $0x10, BX
 	KMOVW        BX, K2
-	VBROADCASTSS floor+96(FP), Z31
+	VBROADCASTSS floor+112(FP), Z31
 	CMPQ         R9, $0x10
 	JLE          narrow
 
 wide:
-	CMPQ      R13, $0x08
+	CMPQ      (SP), $0x0c
 	JLT       wide_rest
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS   (AX), Z0
+	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z2
+	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z4
+	VMOVUPS.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z6
+	VMOVUPS.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z8
+	VMOVUPS.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z10
+	VMOVUPS.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z12
+	VMOVUPS.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z14
+	VMOVUPS.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z16
+	VMOVUPS.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z18
+	VMOVUPS.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z20
+	VMOVUPS.Z 64(AX), K2, Z21
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z22
+	VMOVUPS.Z 64(AX), K2, Z23
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_12_store
+
+wide_12_loop:
+	VMOVUPS      (DI), Z24
+	VMOVUPS.Z    64(DI), K2, Z25
+	VBROADCASTSS (AX), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS (AX)(CX*1), Z27
+	VFMADD231PS  Z24, Z27, Z2
+	VFMADD231PS  Z25, Z27, Z3
+	VBROADCASTSS (AX)(CX*2), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VBROADCASTSS (AX)(DX*1), Z29
+	VFMADD231PS  Z24, Z29, Z6
+	VFMADD231PS  Z25, Z29, Z7
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z24, Z30, Z8
+	VFMADD231PS  Z25, Z30, Z9
+	VBROADCASTSS (BX)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS (BX)(CX*2), Z27
+	VFMADD231PS  Z24, Z27, Z12
+	VFMADD231PS  Z25, Z27, Z13
+	VBROADCASTSS (BX)(DX*1), Z28
+	VFMADD231PS  Z24, Z28, Z14
+	VFMADD231PS  Z25, Z28, Z15
+	VBROADCASTSS (R13), Z29
+	VFMADD231PS  Z24, Z29, Z16
+	VFMADD231PS  Z25, Z29, Z17
+	VBROADCASTSS (R13)(CX*1), Z30
+	VFMADD231PS  Z24, Z30, Z18
+	VFMADD231PS  Z25, Z30, Z19
+	VBROADCASTSS (R13)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS (R13)(DX*1), Z27
+	VFMADD231PS  Z24, Z27, Z22
+	VFMADD231PS  Z25, Z27, Z23
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_12_loop
+	DECQ         8(SP)
+	JZ           wide_12_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_12_loop
+
+wide_12_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, (AX)
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, (AX)
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, (AX)
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, (AX)
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, (AX)
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, (AX)
+	VMAXPS  Z11, Z31, Z11
+	VMOVUPS Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z12, Z31, Z12
+	VMOVUPS Z12, (AX)
+	VMAXPS  Z13, Z31, Z13
+	VMOVUPS Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z14, Z31, Z14
+	VMOVUPS Z14, (AX)
+	VMAXPS  Z15, Z31, Z15
+	VMOVUPS Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z16, Z31, Z16
+	VMOVUPS Z16, (AX)
+	VMAXPS  Z17, Z31, Z17
+	VMOVUPS Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z18, Z31, Z18
+	VMOVUPS Z18, (AX)
+	VMAXPS  Z19, Z31, Z19
+	VMOVUPS Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z20, Z31, Z20
+	VMOVUPS Z20, (AX)
+	VMAXPS  Z21, Z31, Z21
+	VMOVUPS Z21, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z22, Z31, Z22
+	VMOVUPS Z22, (AX)
+	VMAXPS  Z23, Z31, Z23
+	VMOVUPS Z23, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     wide
+
+wide_rest:
+	CMPQ      (SP), $0x0b
+	JNE       wide_not11
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS   (AX), Z0
+	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z2
+	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z4
+	VMOVUPS.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z6
+	VMOVUPS.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z8
+	VMOVUPS.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z10
+	VMOVUPS.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z12
+	VMOVUPS.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z14
+	VMOVUPS.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z16
+	VMOVUPS.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z18
+	VMOVUPS.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z20
+	VMOVUPS.Z 64(AX), K2, Z21
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_11_store
+
+wide_11_loop:
+	VMOVUPS      (DI), Z22
+	VMOVUPS.Z    64(DI), K2, Z23
+	VBROADCASTSS (AX), Z24
+	VFMADD231PS  Z22, Z24, Z0
+	VFMADD231PS  Z23, Z24, Z1
+	VBROADCASTSS (AX)(CX*1), Z25
+	VFMADD231PS  Z22, Z25, Z2
+	VFMADD231PS  Z23, Z25, Z3
+	VBROADCASTSS (AX)(CX*2), Z26
+	VFMADD231PS  Z22, Z26, Z4
+	VFMADD231PS  Z23, Z26, Z5
+	VBROADCASTSS (AX)(DX*1), Z27
+	VFMADD231PS  Z22, Z27, Z6
+	VFMADD231PS  Z23, Z27, Z7
+	VBROADCASTSS (BX), Z28
+	VFMADD231PS  Z22, Z28, Z8
+	VFMADD231PS  Z23, Z28, Z9
+	VBROADCASTSS (BX)(CX*1), Z29
+	VFMADD231PS  Z22, Z29, Z10
+	VFMADD231PS  Z23, Z29, Z11
+	VBROADCASTSS (BX)(CX*2), Z30
+	VFMADD231PS  Z22, Z30, Z12
+	VFMADD231PS  Z23, Z30, Z13
+	VBROADCASTSS (BX)(DX*1), Z24
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS (R13), Z25
+	VFMADD231PS  Z22, Z25, Z16
+	VFMADD231PS  Z23, Z25, Z17
+	VBROADCASTSS (R13)(CX*1), Z26
+	VFMADD231PS  Z22, Z26, Z18
+	VFMADD231PS  Z23, Z26, Z19
+	VBROADCASTSS (R13)(CX*2), Z27
+	VFMADD231PS  Z22, Z27, Z20
+	VFMADD231PS  Z23, Z27, Z21
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_11_loop
+	DECQ         8(SP)
+	JZ           wide_11_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_11_loop
+
+wide_11_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, (AX)
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, (AX)
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, (AX)
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, (AX)
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, (AX)
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, (AX)
+	VMAXPS  Z11, Z31, Z11
+	VMOVUPS Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z12, Z31, Z12
+	VMOVUPS Z12, (AX)
+	VMAXPS  Z13, Z31, Z13
+	VMOVUPS Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z14, Z31, Z14
+	VMOVUPS Z14, (AX)
+	VMAXPS  Z15, Z31, Z15
+	VMOVUPS Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z16, Z31, Z16
+	VMOVUPS Z16, (AX)
+	VMAXPS  Z17, Z31, Z17
+	VMOVUPS Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z18, Z31, Z18
+	VMOVUPS Z18, (AX)
+	VMAXPS  Z19, Z31, Z19
+	VMOVUPS Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z20, Z31, Z20
+	VMOVUPS Z20, (AX)
+	VMAXPS  Z21, Z31, Z21
+	VMOVUPS Z21, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not11:
+	CMPQ      (SP), $0x0a
+	JNE       wide_not10
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS   (AX), Z0
+	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z2
+	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z4
+	VMOVUPS.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z6
+	VMOVUPS.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z8
+	VMOVUPS.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z10
+	VMOVUPS.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z12
+	VMOVUPS.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z14
+	VMOVUPS.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z16
+	VMOVUPS.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z18
+	VMOVUPS.Z 64(AX), K2, Z19
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_10_store
+
+wide_10_loop:
+	VMOVUPS      (DI), Z20
+	VMOVUPS.Z    64(DI), K2, Z21
+	VBROADCASTSS (AX), Z22
+	VFMADD231PS  Z20, Z22, Z0
+	VFMADD231PS  Z21, Z22, Z1
+	VBROADCASTSS (AX)(CX*1), Z23
+	VFMADD231PS  Z20, Z23, Z2
+	VFMADD231PS  Z21, Z23, Z3
+	VBROADCASTSS (AX)(CX*2), Z24
+	VFMADD231PS  Z20, Z24, Z4
+	VFMADD231PS  Z21, Z24, Z5
+	VBROADCASTSS (AX)(DX*1), Z25
+	VFMADD231PS  Z20, Z25, Z6
+	VFMADD231PS  Z21, Z25, Z7
+	VBROADCASTSS (BX), Z26
+	VFMADD231PS  Z20, Z26, Z8
+	VFMADD231PS  Z21, Z26, Z9
+	VBROADCASTSS (BX)(CX*1), Z27
+	VFMADD231PS  Z20, Z27, Z10
+	VFMADD231PS  Z21, Z27, Z11
+	VBROADCASTSS (BX)(CX*2), Z28
+	VFMADD231PS  Z20, Z28, Z12
+	VFMADD231PS  Z21, Z28, Z13
+	VBROADCASTSS (BX)(DX*1), Z29
+	VFMADD231PS  Z20, Z29, Z14
+	VFMADD231PS  Z21, Z29, Z15
+	VBROADCASTSS (R13), Z30
+	VFMADD231PS  Z20, Z30, Z16
+	VFMADD231PS  Z21, Z30, Z17
+	VBROADCASTSS (R13)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z18
+	VFMADD231PS  Z21, Z22, Z19
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_10_loop
+	DECQ         8(SP)
+	JZ           wide_10_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_10_loop
+
+wide_10_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, (AX)
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, (AX)
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, (AX)
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, (AX)
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, (AX)
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, (AX)
+	VMAXPS  Z11, Z31, Z11
+	VMOVUPS Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z12, Z31, Z12
+	VMOVUPS Z12, (AX)
+	VMAXPS  Z13, Z31, Z13
+	VMOVUPS Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z14, Z31, Z14
+	VMOVUPS Z14, (AX)
+	VMAXPS  Z15, Z31, Z15
+	VMOVUPS Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z16, Z31, Z16
+	VMOVUPS Z16, (AX)
+	VMAXPS  Z17, Z31, Z17
+	VMOVUPS Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z18, Z31, Z18
+	VMOVUPS Z18, (AX)
+	VMAXPS  Z19, Z31, Z19
+	VMOVUPS Z19, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not10:
+	CMPQ      (SP), $0x09
+	JNE       wide_not9
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS   (AX), Z0
+	VMOVUPS.Z 64(AX), K2, Z1
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z2
+	VMOVUPS.Z 64(AX), K2, Z3
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z4
+	VMOVUPS.Z 64(AX), K2, Z5
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z6
+	VMOVUPS.Z 64(AX), K2, Z7
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z8
+	VMOVUPS.Z 64(AX), K2, Z9
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z10
+	VMOVUPS.Z 64(AX), K2, Z11
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z12
+	VMOVUPS.Z 64(AX), K2, Z13
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z14
+	VMOVUPS.Z 64(AX), K2, Z15
+	ADDQ      BX, AX
+	VMOVUPS   (AX), Z16
+	VMOVUPS.Z 64(AX), K2, Z17
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        wide_9_store
+
+wide_9_loop:
+	VMOVUPS      (DI), Z18
+	VMOVUPS.Z    64(DI), K2, Z19
+	VBROADCASTSS (AX), Z20
+	VFMADD231PS  Z18, Z20, Z0
+	VFMADD231PS  Z19, Z20, Z1
+	VBROADCASTSS (AX)(CX*1), Z21
+	VFMADD231PS  Z18, Z21, Z2
+	VFMADD231PS  Z19, Z21, Z3
+	VBROADCASTSS (AX)(CX*2), Z22
+	VFMADD231PS  Z18, Z22, Z4
+	VFMADD231PS  Z19, Z22, Z5
+	VBROADCASTSS (AX)(DX*1), Z23
+	VFMADD231PS  Z18, Z23, Z6
+	VFMADD231PS  Z19, Z23, Z7
+	VBROADCASTSS (BX), Z24
+	VFMADD231PS  Z18, Z24, Z8
+	VFMADD231PS  Z19, Z24, Z9
+	VBROADCASTSS (BX)(CX*1), Z25
+	VFMADD231PS  Z18, Z25, Z10
+	VFMADD231PS  Z19, Z25, Z11
+	VBROADCASTSS (BX)(CX*2), Z26
+	VFMADD231PS  Z18, Z26, Z12
+	VFMADD231PS  Z19, Z26, Z13
+	VBROADCASTSS (BX)(DX*1), Z27
+	VFMADD231PS  Z18, Z27, Z14
+	VFMADD231PS  Z19, Z27, Z15
+	VBROADCASTSS (R13), Z28
+	VFMADD231PS  Z18, Z28, Z16
+	VFMADD231PS  Z19, Z28, Z17
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          wide_9_loop
+	DECQ         8(SP)
+	JZ           wide_9_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          wide_9_loop
+
+wide_9_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, (AX)
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, (AX)
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, (AX)
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, (AX)
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, (AX)
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, (AX)
+	VMAXPS  Z11, Z31, Z11
+	VMOVUPS Z11, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z12, Z31, Z12
+	VMOVUPS Z12, (AX)
+	VMAXPS  Z13, Z31, Z13
+	VMOVUPS Z13, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z14, Z31, Z14
+	VMOVUPS Z14, (AX)
+	VMAXPS  Z15, Z31, Z15
+	VMOVUPS Z15, K2, 64(AX)
+	ADDQ    BX, AX
+	VMAXPS  Z16, Z31, Z16
+	VMOVUPS Z16, (AX)
+	VMAXPS  Z17, Z31, Z17
+	VMOVUPS Z17, K2, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+wide_not9:
+	CMPQ      (SP), $0x08
+	JNE       wide_not8
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -2718,8 +4612,10 @@ wide:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_8_store
@@ -2756,10 +4652,16 @@ wide_8_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_8_loop
+	DECQ         8(SP)
+	JZ           wide_8_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_8_loop
 
 wide_8_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -2802,16 +4704,13 @@ wide_8_store:
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
-	LEAQ    (R10)(CX*4), R10
-	LEAQ    (R10)(CX*4), R10
-	SUBQ    $0x08, R13
-	JMP     wide
+	JMP     done
 
-wide_rest:
-	CMPQ      R13, $0x07
+wide_not8:
+	CMPQ      (SP), $0x07
 	JNE       wide_not7
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -2836,8 +4735,10 @@ wide_rest:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_7_store
@@ -2871,10 +4772,16 @@ wide_7_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_7_loop
+	DECQ         8(SP)
+	JZ           wide_7_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_7_loop
 
 wide_7_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -2915,10 +4822,10 @@ wide_7_store:
 	JMP     done
 
 wide_not7:
-	CMPQ      R13, $0x06
+	CMPQ      (SP), $0x06
 	JNE       wide_not6
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -2940,8 +4847,10 @@ wide_not7:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_6_store
@@ -2972,10 +4881,16 @@ wide_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_6_loop
+	DECQ         8(SP)
+	JZ           wide_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_6_loop
 
 wide_6_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3011,10 +4926,10 @@ wide_6_store:
 	JMP     done
 
 wide_not6:
-	CMPQ      R13, $0x05
+	CMPQ      (SP), $0x05
 	JNE       wide_not5
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -3033,8 +4948,10 @@ wide_not6:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_5_store
@@ -3062,10 +4979,16 @@ wide_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_5_loop
+	DECQ         8(SP)
+	JZ           wide_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_5_loop
 
 wide_5_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3096,10 +5019,10 @@ wide_5_store:
 	JMP     done
 
 wide_not5:
-	CMPQ      R13, $0x04
+	CMPQ      (SP), $0x04
 	JNE       wide_not4
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -3115,8 +5038,9 @@ wide_not5:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_4_store
@@ -3137,14 +5061,18 @@ wide_4_loop:
 	VFMADD231PS  Z8, Z13, Z6
 	VFMADD231PS  Z9, Z13, Z7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_4_loop
+	DECQ         8(SP)
+	JZ           wide_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_4_loop
 
 wide_4_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3170,10 +5098,10 @@ wide_4_store:
 	JMP     done
 
 wide_not4:
-	CMPQ      R13, $0x03
+	CMPQ      (SP), $0x03
 	JNE       wide_not3
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -3186,8 +5114,9 @@ wide_not4:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_3_store
@@ -3205,14 +5134,18 @@ wide_3_loop:
 	VFMADD231PS  Z6, Z10, Z4
 	VFMADD231PS  Z7, Z10, Z5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_3_loop
+	DECQ         8(SP)
+	JZ           wide_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_3_loop
 
 wide_3_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3233,10 +5166,10 @@ wide_3_store:
 	JMP     done
 
 wide_not3:
-	CMPQ      R13, $0x02
+	CMPQ      (SP), $0x02
 	JNE       wide_not2
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
@@ -3246,8 +5179,9 @@ wide_not3:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_2_store
@@ -3262,14 +5196,18 @@ wide_2_loop:
 	VFMADD231PS  Z4, Z7, Z2
 	VFMADD231PS  Z5, Z7, Z3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_2_loop
+	DECQ         8(SP)
+	JZ           wide_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_2_loop
 
 wide_2_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3285,18 +5223,19 @@ wide_2_store:
 	JMP     done
 
 wide_not2:
-	CMPQ      R13, $0x01
+	CMPQ      (SP), $0x01
 	JNE       wide_not1
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        wide_1_store
@@ -3308,14 +5247,18 @@ wide_1_loop:
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_1_loop
+	DECQ         8(SP)
+	JZ           wide_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_1_loop
 
 wide_1_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, (AX)
@@ -3329,10 +5272,426 @@ wide_not1:
 	JMP done
 
 narrow:
-	CMPQ      R13, $0x08
+	CMPQ      (SP), $0x0c
 	JLT       narrow_rest
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z10
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z11
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_12_store
+
+narrow_12_loop:
+	VMOVUPS.Z        (DI), K1, Z12
+	VFMADD231PS.BCST (AX), Z12, Z0
+	VFMADD231PS.BCST (AX)(CX*1), Z12, Z1
+	VFMADD231PS.BCST (AX)(CX*2), Z12, Z2
+	VFMADD231PS.BCST (AX)(DX*1), Z12, Z3
+	VFMADD231PS.BCST (BX), Z12, Z4
+	VFMADD231PS.BCST (BX)(CX*1), Z12, Z5
+	VFMADD231PS.BCST (BX)(CX*2), Z12, Z6
+	VFMADD231PS.BCST (BX)(DX*1), Z12, Z7
+	VFMADD231PS.BCST (R13), Z12, Z8
+	VFMADD231PS.BCST (R13)(CX*1), Z12, Z9
+	VFMADD231PS.BCST (R13)(CX*2), Z12, Z10
+	VFMADD231PS.BCST (R13)(DX*1), Z12, Z11
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_12_loop
+	DECQ             8(SP)
+	JZ               narrow_12_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_12_loop
+
+narrow_12_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z11, Z31, Z11
+	VMOVUPS Z11, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     narrow
+
+narrow_rest:
+	CMPQ      (SP), $0x0b
+	JNE       narrow_not11
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z10
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_11_store
+
+narrow_11_loop:
+	VMOVUPS.Z        (DI), K1, Z11
+	VFMADD231PS.BCST (AX), Z11, Z0
+	VFMADD231PS.BCST (AX)(CX*1), Z11, Z1
+	VFMADD231PS.BCST (AX)(CX*2), Z11, Z2
+	VFMADD231PS.BCST (AX)(DX*1), Z11, Z3
+	VFMADD231PS.BCST (BX), Z11, Z4
+	VFMADD231PS.BCST (BX)(CX*1), Z11, Z5
+	VFMADD231PS.BCST (BX)(CX*2), Z11, Z6
+	VFMADD231PS.BCST (BX)(DX*1), Z11, Z7
+	VFMADD231PS.BCST (R13), Z11, Z8
+	VFMADD231PS.BCST (R13)(CX*1), Z11, Z9
+	VFMADD231PS.BCST (R13)(CX*2), Z11, Z10
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_11_loop
+	DECQ             8(SP)
+	JZ               narrow_11_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_11_loop
+
+narrow_11_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z10, Z31, Z10
+	VMOVUPS Z10, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not11:
+	CMPQ      (SP), $0x0a
+	JNE       narrow_not10
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z9
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_10_store
+
+narrow_10_loop:
+	VMOVUPS.Z        (DI), K1, Z10
+	VFMADD231PS.BCST (AX), Z10, Z0
+	VFMADD231PS.BCST (AX)(CX*1), Z10, Z1
+	VFMADD231PS.BCST (AX)(CX*2), Z10, Z2
+	VFMADD231PS.BCST (AX)(DX*1), Z10, Z3
+	VFMADD231PS.BCST (BX), Z10, Z4
+	VFMADD231PS.BCST (BX)(CX*1), Z10, Z5
+	VFMADD231PS.BCST (BX)(CX*2), Z10, Z6
+	VFMADD231PS.BCST (BX)(DX*1), Z10, Z7
+	VFMADD231PS.BCST (R13), Z10, Z8
+	VFMADD231PS.BCST (R13)(CX*1), Z10, Z9
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_10_loop
+	DECQ             8(SP)
+	JZ               narrow_10_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_10_loop
+
+narrow_10_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z9, Z31, Z9
+	VMOVUPS Z9, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not10:
+	CMPQ      (SP), $0x09
+	JNE       narrow_not9
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
+	SHLQ      $0x02, BX
+	VMOVUPS.Z (AX), K1, Z0
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z1
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z2
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z3
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z4
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z5
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z6
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z7
+	ADDQ      BX, AX
+	VMOVUPS.Z (AX), K1, Z8
+	ADDQ      BX, AX
+	MOVQ      AX, R12
+	MOVQ      R10, AX
+	LEAQ      (AX)(CX*4), BX
+	LEAQ      (BX)(CX*4), R13
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
+	MOVQ      k+16(FP), R9
+	TESTQ     R9, R9
+	JZ        narrow_9_store
+
+narrow_9_loop:
+	VMOVUPS.Z        (DI), K1, Z9
+	VFMADD231PS.BCST (AX), Z9, Z0
+	VFMADD231PS.BCST (AX)(CX*1), Z9, Z1
+	VFMADD231PS.BCST (AX)(CX*2), Z9, Z2
+	VFMADD231PS.BCST (AX)(DX*1), Z9, Z3
+	VFMADD231PS.BCST (BX), Z9, Z4
+	VFMADD231PS.BCST (BX)(CX*1), Z9, Z5
+	VFMADD231PS.BCST (BX)(CX*2), Z9, Z6
+	VFMADD231PS.BCST (BX)(DX*1), Z9, Z7
+	VFMADD231PS.BCST (R13), Z9, Z8
+	ADDQ             SI, AX
+	ADDQ             SI, BX
+	ADDQ             SI, R13
+	ADDQ             R8, DI
+	DECQ             R9
+	JNZ              narrow_9_loop
+	DECQ             8(SP)
+	JZ               narrow_9_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	ADDQ             16(SP), R13
+	MOVQ             k+16(FP), R9
+	JMP              narrow_9_loop
+
+narrow_9_store:
+	MOVQ    R11, AX
+	MOVQ    ldc+104(FP), BX
+	SHLQ    $0x02, BX
+	VMAXPS  Z0, Z31, Z0
+	VMOVUPS Z0, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z1, Z31, Z1
+	VMOVUPS Z1, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z2, Z31, Z2
+	VMOVUPS Z2, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z3, Z31, Z3
+	VMOVUPS Z3, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z4, Z31, Z4
+	VMOVUPS Z4, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z5, Z31, Z5
+	VMOVUPS Z5, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z6, Z31, Z6
+	VMOVUPS Z6, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z7, Z31, Z7
+	VMOVUPS Z7, K1, (AX)
+	ADDQ    BX, AX
+	VMAXPS  Z8, Z31, Z8
+	VMOVUPS Z8, K1, (AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
+
+narrow_not9:
+	CMPQ      (SP), $0x08
+	JNE       narrow_not8
+	MOVQ      R12, AX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3352,8 +5711,10 @@ narrow:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_8_store
@@ -3373,10 +5734,16 @@ narrow_8_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_8_loop
+	DECQ             8(SP)
+	JZ               narrow_8_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_8_loop
 
 narrow_8_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3403,16 +5770,13 @@ narrow_8_store:
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
-	LEAQ    (R10)(CX*4), R10
-	LEAQ    (R10)(CX*4), R10
-	SUBQ    $0x08, R13
-	JMP     narrow
+	JMP     done
 
-narrow_rest:
-	CMPQ      R13, $0x07
+narrow_not8:
+	CMPQ      (SP), $0x07
 	JNE       narrow_not7
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3430,8 +5794,10 @@ narrow_rest:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_7_store
@@ -3450,10 +5816,16 @@ narrow_7_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_7_loop
+	DECQ             8(SP)
+	JZ               narrow_7_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_7_loop
 
 narrow_7_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3480,10 +5852,10 @@ narrow_7_store:
 	JMP     done
 
 narrow_not7:
-	CMPQ      R13, $0x06
+	CMPQ      (SP), $0x06
 	JNE       narrow_not6
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3499,8 +5871,10 @@ narrow_not7:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_6_store
@@ -3518,10 +5892,16 @@ narrow_6_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_6_loop
+	DECQ             8(SP)
+	JZ               narrow_6_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_6_loop
 
 narrow_6_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3545,10 +5925,10 @@ narrow_6_store:
 	JMP     done
 
 narrow_not6:
-	CMPQ      R13, $0x05
+	CMPQ      (SP), $0x05
 	JNE       narrow_not5
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3562,8 +5942,10 @@ narrow_not6:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	LEAQ      (AX)(CX*4), BX
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_5_store
@@ -3580,10 +5962,16 @@ narrow_5_loop:
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_5_loop
+	DECQ             8(SP)
+	JZ               narrow_5_store
+	ADDQ             16(SP), AX
+	ADDQ             16(SP), BX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_5_loop
 
 narrow_5_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3604,10 +5992,10 @@ narrow_5_store:
 	JMP     done
 
 narrow_not5:
-	CMPQ      R13, $0x04
+	CMPQ      (SP), $0x04
 	JNE       narrow_not4
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3619,8 +6007,9 @@ narrow_not5:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_4_store
@@ -3632,14 +6021,18 @@ narrow_4_loop:
 	VFMADD231PS.BCST (AX)(CX*2), Z4, Z2
 	VFMADD231PS.BCST (AX)(DX*1), Z4, Z3
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_4_loop
+	DECQ             8(SP)
+	JZ               narrow_4_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_4_loop
 
 narrow_4_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3657,10 +6050,10 @@ narrow_4_store:
 	JMP     done
 
 narrow_not4:
-	CMPQ      R13, $0x03
+	CMPQ      (SP), $0x03
 	JNE       narrow_not3
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3670,8 +6063,9 @@ narrow_not4:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_3_store
@@ -3682,14 +6076,18 @@ narrow_3_loop:
 	VFMADD231PS.BCST (AX)(CX*1), Z3, Z1
 	VFMADD231PS.BCST (AX)(CX*2), Z3, Z2
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_3_loop
+	DECQ             8(SP)
+	JZ               narrow_3_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_3_loop
 
 narrow_3_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3704,10 +6102,10 @@ narrow_3_store:
 	JMP     done
 
 narrow_not3:
-	CMPQ      R13, $0x02
+	CMPQ      (SP), $0x02
 	JNE       narrow_not2
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
@@ -3715,8 +6113,9 @@ narrow_not3:
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_2_store
@@ -3726,14 +6125,18 @@ narrow_2_loop:
 	VFMADD231PS.BCST (AX), Z2, Z0
 	VFMADD231PS.BCST (AX)(CX*1), Z2, Z1
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_2_loop
+	DECQ             8(SP)
+	JZ               narrow_2_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_2_loop
 
 narrow_2_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3745,17 +6148,18 @@ narrow_2_store:
 	JMP     done
 
 narrow_not2:
-	CMPQ      R13, $0x01
+	CMPQ      (SP), $0x01
 	JNE       narrow_not1
 	MOVQ      R12, AX
-	MOVQ      ldStart+72(FP), BX
+	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
 	MOVQ      AX, R12
 	MOVQ      R10, AX
-	LEAQ      (R10)(CX*4), BX
-	MOVQ      b+48(FP), DI
+	MOVQ      b+64(FP), DI
+	MOVQ      runs+24(FP), R9
+	MOVQ      R9, 8(SP)
 	MOVQ      k+16(FP), R9
 	TESTQ     R9, R9
 	JZ        narrow_1_store
@@ -3764,14 +6168,18 @@ narrow_1_loop:
 	VMOVUPS.Z        (DI), K1, Z1
 	VFMADD231PS.BCST (AX), Z1, Z0
 	ADDQ             SI, AX
-	ADDQ             SI, BX
 	ADDQ             R8, DI
 	DECQ             R9
 	JNZ              narrow_1_loop
+	DECQ             8(SP)
+	JZ               narrow_1_store
+	ADDQ             16(SP), AX
+	MOVQ             k+16(FP), R9
+	JMP              narrow_1_loop
 
 narrow_1_store:
 	MOVQ    R11, AX
-	MOVQ    ldc+88(FP), BX
+	MOVQ    ldc+104(FP), BX
 	SHLQ    $0x02, BX
 	VMAXPS  Z0, Z31, Z0
 	VMOVUPS Z0, K1, (AX)
@@ -3784,20 +6192,24 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmF32AVX2(m int, n int, k int, a *float32, rowA int, colA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
+// func gemmF32AVX2(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 // Requires: AVX, FMA3
-TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-100
-	MOVQ m+0(FP), R13
-	MOVQ a+24(FP), R10
-	MOVQ rowA+32(FP), CX
+TEXT ·gemmF32AVX2(SB), NOSPLIT, $24-116
+	MOVQ m+0(FP), AX
+	MOVQ AX, (SP)
+	MOVQ skipA+56(FP), AX
+	SHLQ $0x02, AX
+	MOVQ AX, 16(SP)
+	MOVQ a+32(FP), R10
+	MOVQ rowA+40(FP), CX
 	SHLQ $0x02, CX
 	LEAQ (CX)(CX*2), DX
-	MOVQ colA+40(FP), SI
+	MOVQ colA+48(FP), SI
 	SHLQ $0x02, SI
-	MOVQ ldb+56(FP), R8
+	MOVQ ldb+72(FP), R8
 	SHLQ $0x02, R8
-	MOVQ start+64(FP), R12
-	MOVQ c+80(FP), R11
+	MOVQ start+80(FP), R12
+	MOVQ c+96(FP), R11
 	MOVQ n+8(FP), R9
 	LEAQ maskTable<>+0(SB), AX
 	CMPQ R9, $0x08
@@ -3806,10 +6218,10 @@ TEXT ·gemmF32AVX2(SB), NOSPLIT, $0-100
 	JLT  wide_mask
 
 full:
-	CMPQ    R13, $0x06
+	CMPQ    (SP), $0x06
 	JLT     full_rest
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -3831,8 +6243,10 @@ full:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	LEAQ    (AX)(CX*4), BX
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_6_store
@@ -3843,32 +6257,38 @@ full_6_loop:
 	VBROADCASTSS (AX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (AX)(CX*1), Y14
-	VFMADD231PS  Y12, Y14, Y2
-	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (AX)(CX*1), Y15
+	VFMADD231PS  Y12, Y15, Y2
+	VFMADD231PS  Y13, Y15, Y3
 	VBROADCASTSS (AX)(CX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (AX)(DX*1), Y14
-	VFMADD231PS  Y12, Y14, Y6
-	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (AX)(DX*1), Y15
+	VFMADD231PS  Y12, Y15, Y6
+	VFMADD231PS  Y13, Y15, Y7
 	VBROADCASTSS (BX), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (BX)(CX*1), Y14
-	VFMADD231PS  Y12, Y14, Y10
-	VFMADD231PS  Y13, Y14, Y11
+	VBROADCASTSS (BX)(CX*1), Y15
+	VFMADD231PS  Y12, Y15, Y10
+	VFMADD231PS  Y13, Y15, Y11
 	ADDQ         SI, AX
 	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_6_loop
+	DECQ         8(SP)
+	JZ           full_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          full_6_loop
 
 full_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -3902,14 +6322,14 @@ full_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          full
 
 full_rest:
-	CMPQ    R13, $0x05
+	CMPQ    (SP), $0x05
 	JNE     full_not5
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -3928,8 +6348,10 @@ full_rest:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	LEAQ    (AX)(CX*4), BX
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_5_store
@@ -3940,15 +6362,15 @@ full_5_loop:
 	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (AX)(CX*1), Y12
-	VFMADD231PS  Y10, Y12, Y2
-	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (AX)(CX*2), Y12
-	VFMADD231PS  Y10, Y12, Y4
-	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (AX)(DX*1), Y12
-	VFMADD231PS  Y10, Y12, Y6
-	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (AX)(CX*1), Y13
+	VFMADD231PS  Y10, Y13, Y2
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y10, Y14, Y4
+	VFMADD231PS  Y11, Y14, Y5
+	VBROADCASTSS (AX)(DX*1), Y15
+	VFMADD231PS  Y10, Y15, Y6
+	VFMADD231PS  Y11, Y15, Y7
 	VBROADCASTSS (BX), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
@@ -3957,12 +6379,18 @@ full_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_5_loop
+	DECQ         8(SP)
+	JZ           full_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          full_5_loop
 
 full_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -3992,10 +6420,10 @@ full_5_store:
 	JMP          done
 
 full_not5:
-	CMPQ    R13, $0x04
+	CMPQ    (SP), $0x04
 	JNE     full_not4
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -4011,8 +6439,9 @@ full_not5:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_4_store
@@ -4033,16 +6462,20 @@ full_4_loop:
 	VFMADD231PS  Y8, Y13, Y6
 	VFMADD231PS  Y9, Y13, Y7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_4_loop
+	DECQ         8(SP)
+	JZ           full_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_4_loop
 
 full_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4067,10 +6500,10 @@ full_4_store:
 	JMP          done
 
 full_not4:
-	CMPQ    R13, $0x03
+	CMPQ    (SP), $0x03
 	JNE     full_not3
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -4083,8 +6516,9 @@ full_not4:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_3_store
@@ -4102,16 +6536,20 @@ full_3_loop:
 	VFMADD231PS  Y6, Y10, Y4
 	VFMADD231PS  Y7, Y10, Y5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_3_loop
+	DECQ         8(SP)
+	JZ           full_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_3_loop
 
 full_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4131,10 +6569,10 @@ full_3_store:
 	JMP          done
 
 full_not3:
-	CMPQ    R13, $0x02
+	CMPQ    (SP), $0x02
 	JNE     full_not2
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
@@ -4144,8 +6582,9 @@ full_not3:
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_2_store
@@ -4160,16 +6599,20 @@ full_2_loop:
 	VFMADD231PS  Y4, Y7, Y2
 	VFMADD231PS  Y5, Y7, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_2_loop
+	DECQ         8(SP)
+	JZ           full_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_2_loop
 
 full_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4184,18 +6627,19 @@ full_2_store:
 	JMP          done
 
 full_not2:
-	CMPQ    R13, $0x01
+	CMPQ    (SP), $0x01
 	JNE     full_not1
 	MOVQ    R12, AX
-	MOVQ    ldStart+72(FP), BX
+	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ    BX, AX
 	MOVQ    AX, R12
 	MOVQ    R10, AX
-	LEAQ    (R10)(CX*4), BX
-	MOVQ    b+48(FP), DI
+	MOVQ    b+64(FP), DI
+	MOVQ    runs+24(FP), R9
+	MOVQ    R9, 8(SP)
 	MOVQ    k+16(FP), R9
 	TESTQ   R9, R9
 	JZ      full_1_store
@@ -4207,16 +6651,20 @@ full_1_loop:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          full_1_loop
+	DECQ         8(SP)
+	JZ           full_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          full_1_loop
 
 full_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4234,10 +6682,10 @@ wide_mask:
 	VMOVDQU 64(AX), Y15
 
 wide:
-	CMPQ       R13, $0x06
+	CMPQ       (SP), $0x06
 	JLT        wide_rest
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
@@ -4259,8 +6707,10 @@ wide:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_6_store
@@ -4291,12 +6741,18 @@ wide_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_6_loop
+	DECQ         8(SP)
+	JZ           wide_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_6_loop
 
 wide_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4330,14 +6786,14 @@ wide_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          wide
 
 wide_rest:
-	CMPQ       R13, $0x05
+	CMPQ       (SP), $0x05
 	JNE        wide_not5
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
@@ -4356,8 +6812,10 @@ wide_rest:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_5_store
@@ -4368,29 +6826,35 @@ wide_5_loop:
 	VBROADCASTSS (AX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (AX)(CX*1), Y12
-	VFMADD231PS  Y10, Y12, Y2
-	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (AX)(CX*2), Y12
-	VFMADD231PS  Y10, Y12, Y4
-	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (AX)(CX*1), Y13
+	VFMADD231PS  Y10, Y13, Y2
+	VFMADD231PS  Y11, Y13, Y3
+	VBROADCASTSS (AX)(CX*2), Y14
+	VFMADD231PS  Y10, Y14, Y4
+	VFMADD231PS  Y11, Y14, Y5
 	VBROADCASTSS (AX)(DX*1), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (BX), Y12
-	VFMADD231PS  Y10, Y12, Y8
-	VFMADD231PS  Y11, Y12, Y9
+	VBROADCASTSS (BX), Y13
+	VFMADD231PS  Y10, Y13, Y8
+	VFMADD231PS  Y11, Y13, Y9
 	ADDQ         SI, AX
 	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_5_loop
+	DECQ         8(SP)
+	JZ           wide_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          wide_5_loop
 
 wide_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4420,10 +6884,10 @@ wide_5_store:
 	JMP          done
 
 wide_not5:
-	CMPQ       R13, $0x04
+	CMPQ       (SP), $0x04
 	JNE        wide_not4
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
@@ -4439,8 +6903,9 @@ wide_not5:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_4_store
@@ -4461,16 +6926,20 @@ wide_4_loop:
 	VFMADD231PS  Y8, Y13, Y6
 	VFMADD231PS  Y9, Y13, Y7
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_4_loop
+	DECQ         8(SP)
+	JZ           wide_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_4_loop
 
 wide_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4495,10 +6964,10 @@ wide_4_store:
 	JMP          done
 
 wide_not4:
-	CMPQ       R13, $0x03
+	CMPQ       (SP), $0x03
 	JNE        wide_not3
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
@@ -4511,8 +6980,9 @@ wide_not4:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_3_store
@@ -4530,16 +7000,20 @@ wide_3_loop:
 	VFMADD231PS  Y6, Y10, Y4
 	VFMADD231PS  Y7, Y10, Y5
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_3_loop
+	DECQ         8(SP)
+	JZ           wide_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_3_loop
 
 wide_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4559,10 +7033,10 @@ wide_3_store:
 	JMP          done
 
 wide_not3:
-	CMPQ       R13, $0x02
+	CMPQ       (SP), $0x02
 	JNE        wide_not2
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
@@ -4572,8 +7046,9 @@ wide_not3:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_2_store
@@ -4588,16 +7063,20 @@ wide_2_loop:
 	VFMADD231PS  Y4, Y7, Y2
 	VFMADD231PS  Y5, Y7, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_2_loop
+	DECQ         8(SP)
+	JZ           wide_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_2_loop
 
 wide_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4612,18 +7091,19 @@ wide_2_store:
 	JMP          done
 
 wide_not2:
-	CMPQ       R13, $0x01
+	CMPQ       (SP), $0x01
 	JNE        wide_not1
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMOVUPS    (AX), Y0
 	VMASKMOVPS 32(AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         wide_1_store
@@ -4635,16 +7115,20 @@ wide_1_loop:
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          wide_1_loop
+	DECQ         8(SP)
+	JZ           wide_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          wide_1_loop
 
 wide_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
@@ -4662,10 +7146,10 @@ narrow_mask:
 	VMOVDQU 32(AX), Y15
 
 narrow:
-	CMPQ       R13, $0x06
+	CMPQ       (SP), $0x06
 	JLT        narrow_rest
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -4681,8 +7165,10 @@ narrow:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_6_store
@@ -4706,12 +7192,18 @@ narrow_6_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_6_loop
+	DECQ         8(SP)
+	JZ           narrow_6_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_6_loop
 
 narrow_6_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -4733,14 +7225,14 @@ narrow_6_store:
 	MOVQ         AX, R11
 	LEAQ         (R10)(CX*4), R10
 	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, R13
+	SUBQ         $0x06, (SP)
 	JMP          narrow
 
 narrow_rest:
-	CMPQ       R13, $0x05
+	CMPQ       (SP), $0x05
 	JNE        narrow_not5
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -4754,8 +7246,10 @@ narrow_rest:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	LEAQ       (AX)(CX*4), BX
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_5_store
@@ -4777,12 +7271,18 @@ narrow_5_loop:
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_5_loop
+	DECQ         8(SP)
+	JZ           narrow_5_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_5_loop
 
 narrow_5_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -4802,10 +7302,10 @@ narrow_5_store:
 	JMP          done
 
 narrow_not5:
-	CMPQ       R13, $0x04
+	CMPQ       (SP), $0x04
 	JNE        narrow_not4
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -4817,8 +7317,9 @@ narrow_not5:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_4_store
@@ -4834,16 +7335,20 @@ narrow_4_loop:
 	VBROADCASTSS (AX)(DX*1), Y8
 	VFMADD231PS  Y4, Y8, Y3
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_4_loop
+	DECQ         8(SP)
+	JZ           narrow_4_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_4_loop
 
 narrow_4_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -4860,10 +7365,10 @@ narrow_4_store:
 	JMP          done
 
 narrow_not4:
-	CMPQ       R13, $0x03
+	CMPQ       (SP), $0x03
 	JNE        narrow_not3
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -4873,8 +7378,9 @@ narrow_not4:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_3_store
@@ -4888,16 +7394,20 @@ narrow_3_loop:
 	VBROADCASTSS (AX)(CX*2), Y6
 	VFMADD231PS  Y3, Y6, Y2
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_3_loop
+	DECQ         8(SP)
+	JZ           narrow_3_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_3_loop
 
 narrow_3_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -4911,10 +7421,10 @@ narrow_3_store:
 	JMP          done
 
 narrow_not3:
-	CMPQ       R13, $0x02
+	CMPQ       (SP), $0x02
 	JNE        narrow_not2
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
@@ -4922,8 +7432,9 @@ narrow_not3:
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_2_store
@@ -4935,16 +7446,20 @@ narrow_2_loop:
 	VBROADCASTSS (AX)(CX*1), Y4
 	VFMADD231PS  Y2, Y4, Y1
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_2_loop
+	DECQ         8(SP)
+	JZ           narrow_2_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_2_loop
 
 narrow_2_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX
@@ -4955,17 +7470,18 @@ narrow_2_store:
 	JMP          done
 
 narrow_not2:
-	CMPQ       R13, $0x01
+	CMPQ       (SP), $0x01
 	JNE        narrow_not1
 	MOVQ       R12, AX
-	MOVQ       ldStart+72(FP), BX
+	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
 	MOVQ       AX, R12
 	MOVQ       R10, AX
-	LEAQ       (R10)(CX*4), BX
-	MOVQ       b+48(FP), DI
+	MOVQ       b+64(FP), DI
+	MOVQ       runs+24(FP), R9
+	MOVQ       R9, 8(SP)
 	MOVQ       k+16(FP), R9
 	TESTQ      R9, R9
 	JZ         narrow_1_store
@@ -4975,16 +7491,20 @@ narrow_1_loop:
 	VBROADCASTSS (AX), Y2
 	VFMADD231PS  Y1, Y2, Y0
 	ADDQ         SI, AX
-	ADDQ         SI, BX
 	ADDQ         R8, DI
 	DECQ         R9
 	JNZ          narrow_1_loop
+	DECQ         8(SP)
+	JZ           narrow_1_store
+	ADDQ         16(SP), AX
+	MOVQ         k+16(FP), R9
+	JMP          narrow_1_loop
 
 narrow_1_store:
 	MOVQ         R11, AX
-	MOVQ         ldc+88(FP), BX
+	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
-	VBROADCASTSS floor+96(FP), Y14
+	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
 	VMASKMOVPS   Y0, Y15, (AX)
 	ADDQ         BX, AX

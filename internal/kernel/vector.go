@@ -25,6 +25,10 @@ func Scale[T Float](alpha T, x []T) {
 	}
 }
 
+// chunk bounds the elements of one assembly call, which cannot be preempted,
+// to a few microseconds. It is a multiple of every block.
+const chunk = 4096
+
 // sumLanes is the number of partial sums of SumSquares.
 const sumLanes = 16
 
@@ -65,4 +69,11 @@ func nonFiniteGeneric[T Float](x []T) bool {
 		}
 	}
 	return false
+}
+
+// checkLengths panics unless two lengths agree.
+func checkLengths(op string, want, got int) {
+	if want != got {
+		panic(fmt.Sprintf("kernel.%s: length %d, want %d", op, got, want))
+	}
 }

@@ -8,27 +8,32 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Registers of the panel kernels. row0 and row4 walk op(A) in the inner loop,
-// row4 four rows below row0. Outside it they serve to walk start and C.
+// Registers of the panel kernels. row0, row4 and row8 walk op(A) in the inner
+// loop, four rows apart. Outside it row0 and row4 serve to walk start and C.
 var (
-	row0, row4 = reg.RAX, reg.RBX
-	rowA       = reg.RCX
-	rowA3      = reg.RDX
-	colA       = reg.RSI
-	bPtr       = reg.RDI
-	ldb        = reg.R8
-	count      = reg.R9
-	aPtr       = reg.R10
-	cPtr       = reg.R11
-	startPtr   = reg.R12
-	rowsLeft   = reg.R13
+	row0, row4, row8 = reg.RAX, reg.RBX, reg.R13
+	rowA             = reg.RCX
+	rowA3            = reg.RDX
+	colA             = reg.RSI
+	bPtr             = reg.RDI
+	ldb              = reg.R8
+	count            = reg.R9
+	aPtr             = reg.R10
+	cPtr             = reg.R11
+	startPtr         = reg.R12
+
+	// On the stack: what is read once in a tile or a run.
+	rowsLeft, runsLeft, skipA Mem
 )
 
 // rowMem is element (r, p) of op(A) in the inner loop.
 func rowMem(r int) Mem {
 	base := row0
-	if r >= 4 {
+	switch r / 4 {
+	case 1:
 		base = row4
+	case 2:
+		base = row8
 	}
 	switch r % 4 {
 	case 0:
@@ -44,13 +49,18 @@ func rowMem(r int) Mem {
 
 func gemmText(e elem, level string, columns int) {
 	name := "gemm" + e.name + level
-	text(name, fmt.Sprintf("func(m, n, k int, a *%[1]s, rowA, colA int, b *%[1]s, ldb int, start *%[1]s, ldStart int, c *%[1]s, ldc int, floor %[1]s)", e.goType),
-		name+" multiplies a panel. With op(A)[i,p] = a[i*rowA+p*colA] it sets",
+	text(name, fmt.Sprintf("func(m, n, k, runs int, a *%[1]s, rowA, colA, skipA int, b *%[1]s, ldb int, start *%[1]s, ldStart int, c *%[1]s, ldc int, floor %[1]s)", e.goType),
+		name+" multiplies a panel. With A[i,r,p] = a[i*rowA+r*(k*colA+skipA)+p*colA] it sets",
 		"",
-		"	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over p < k of op(A)[i,p]*b[p*ldb+j])",
+		"	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])",
 		"",
-		fmt.Sprintf("for i < m and j < n, where 1 <= n <= %d.", columns))
-	arg("m", rowsLeft)
+		fmt.Sprintf("for i < m and j < n, where runs >= 1 and 1 <= n <= %d.", columns))
+	locals := AllocLocal(24)
+	rowsLeft, runsLeft, skipA = locals, locals.Offset(8), locals.Offset(16)
+	arg("m", row0)
+	MOVQ(row0, rowsLeft)
+	stride(e, "skipA", row0)
+	MOVQ(row0, skipA)
 	arg("a", aPtr)
 	stride(e, "rowA", rowA)
 	LEAQ(indexed(rowA, rowA, 2), rowA3)
@@ -90,9 +100,14 @@ func (t tile) emit() {
 	}
 	MOVQ(row0, startPtr)
 
+	walks := []reg.GPPhysical{row0, row4, row8}[:(t.rows+3)/4]
 	MOVQ(aPtr, row0)
-	LEAQ(indexed(aPtr, rowA, 4), row4)
+	for i := 1; i < len(walks); i++ {
+		LEAQ(indexed(walks[i-1], rowA, 4), walks[i])
+	}
 	arg("b", bPtr)
+	arg("runs", count)
+	MOVQ(count, runsLeft)
 	arg("k", count)
 	TESTQ(count, count)
 	JZ(LabelRef(t.label + "_store"))
@@ -107,20 +122,25 @@ func (t tile) emit() {
 			t.e.fmaBroadcast(rowMem(r), b[0], t.acc(r, 0))
 			continue
 		}
-		x := spare[0]
-		if len(spare) > t.rows {
-			x = spare[r]
-		}
+		x := spare[r%len(spare)]
 		t.e.broadcast(rowMem(r), x)
 		for v := range t.vectors {
 			t.e.fma(b[v], x, t.acc(r, v))
 		}
 	}
-	ADDQ(colA, row0)
-	ADDQ(colA, row4)
+	for _, w := range walks {
+		ADDQ(colA, w)
+	}
 	ADDQ(ldb, bPtr)
 	DECQ(count)
 	JNZ(LabelRef(t.label + "_loop"))
+	DECQ(runsLeft)
+	JZ(LabelRef(t.label + "_store"))
+	for _, w := range walks {
+		ADDQ(skipA, w)
+	}
+	arg("k", count)
+	JMP(LabelRef(t.label + "_loop"))
 
 	Label(t.label + "_store")
 	MOVQ(cPtr, row0)
@@ -146,11 +166,13 @@ func (t tile) rowLoop() {
 	JLT(LabelRef(base + "_rest"))
 	t.label = fmt.Sprintf("%s_%d", base, full)
 	t.emit()
-	LEAQ(indexed(aPtr, rowA, 4), aPtr)
-	if full == 8 {
-		LEAQ(indexed(aPtr, rowA, 4), aPtr)
-	} else { // 6
-		LEAQ(indexed(aPtr, rowA, 2), aPtr)
+	for left := full; left > 0; {
+		step := min(left, 4)
+		for step&(step-1) != 0 {
+			step--
+		}
+		LEAQ(indexed(aPtr, rowA, uint8(step)), aPtr)
+		left -= step
 	}
 	SUBQ(U8(full), rowsLeft)
 	JMP(LabelRef(base))
@@ -167,6 +189,8 @@ func (t tile) rowLoop() {
 	}
 	JMP(LabelRef("done"))
 }
+
+const tileRows = 12
 
 func gemmAVX512(e elem) {
 	lanes := bytesZ / e.size
@@ -189,7 +213,7 @@ func gemmAVX512(e elem) {
 	JLE(LabelRef("narrow"))
 
 	t := tile{
-		e: e, label: "wide", rows: 8, vectors: 2, bytes: bytesZ, regs: regsZ[:31],
+		e: e, label: "wide", rows: tileRows, vectors: 2, bytes: bytesZ, regs: regsZ[:31],
 		load: func(v int, m Mem, r reg.Register) {
 			if v == 0 {
 				e.move(m, r)

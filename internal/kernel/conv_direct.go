@@ -1,0 +1,211 @@
+package kernel
+
+// A correlation is what Forward and BackwardData both are: outputs are sums of
+// products of weights and windows of a larger image, which is the input with
+// its pixels spread apart and zeros around and between them.
+type correlation struct {
+	outH, outW, outC int
+	inH, inW, inC    int
+	kernelH, kernelW int
+	strideH, strideW int // of the windows
+	spreadH, spreadW int // of the input's pixels
+	// topPad and leftPad are the place of the first input pixel; a negative one
+	// is cut off.
+	topPad, leftPad int
+}
+
+// height and width are the size of the padded image: what the windows cover.
+func (g *correlation) height() int { return (g.outH-1)*g.strideH + g.kernelH }
+func (g *correlation) width() int  { return (g.outW-1)*g.strideW + g.kernelW }
+
+// pad writes the padded image, and rows of zeros below it up to the given
+// height, columns of zeros to its right up to the given width.
+func pad[T Float](dst, src []T, g *correlation, height, width int) {
+	row := width * g.inC
+	// The first input column inside, and the end of those.
+	w0, w1 := 0, g.inW
+	if g.leftPad < 0 {
+		w0 = min(g.inW, (-g.leftPad+g.spreadW-1)/g.spreadW)
+	}
+	w1 = max(w0, min(w1, (g.width()-1-g.leftPad)/g.spreadW+1))
+	if g.width()-1-g.leftPad < 0 {
+		w1 = w0
+	}
+	for h := range height {
+		d := dst[h*row:][:row]
+		at := h - g.topPad
+		y := at / g.spreadH
+		if at < 0 || at%g.spreadH != 0 || y >= g.inH || h >= g.height() || w0 == w1 {
+			clear(d)
+			continue
+		}
+		s := src[y*g.inW*g.inC:][:g.inW*g.inC]
+		first := (g.leftPad + w0*g.spreadW) * g.inC
+		if g.spreadW == 1 {
+			end := first + (w1-w0)*g.inC
+			clear(d[:first])
+			copy(d[first:end], s[w0*g.inC:])
+			clear(d[end:])
+			continue
+		}
+		clear(d)
+		for w := w0; w < w1; w++ {
+			copy(d[(g.leftPad+w*g.spreadW)*g.inC:][:g.inC], s[w*g.inC:])
+		}
+	}
+}
+
+// convJob is one pass over a batch.
+type convJob[T Float] struct {
+	s        *Scratch[T]
+	g        *correlation
+	w        *packedWeights[T]
+	dst, src []T
+	n        int
+	gradient bool // of the weights
+}
+
+// correlate computes n images of dst from src.
+func (c *Conv[T]) correlate(s *Scratch[T], g *correlation, w *packedWeights[T], dst, src []T, n int) {
+	c.job = convJob[T]{s: s, g: g, w: w, dst: dst, src: src, n: n}
+	s.team.run(n, c)
+	c.job = convJob[T]{}
+}
+
+// gradientChunk is the number of images whose weight gradients are summed one
+// after the other.
+const gradientChunk = 8
+
+// weightGradient leaves the gradient as [KernelH, KernelW, InC, OutC] at the
+// start of s.partial.
+func (c *Conv[T]) weightGradient(s *Scratch[T], x, dy []T, n int) {
+	size, parts := c.shape.WeightLen(), chunks(n, gradientChunk)
+	partial := grow(&s.partial, max(1, parts)*size)
+	clear(partial)
+	c.job = convJob[T]{s: s, g: &c.forward, dst: dy, src: x, n: n, gradient: true}
+	s.team.run(parts, c)
+	c.job = convJob[T]{}
+	for i := 1; i < parts; i++ {
+		Axpy(1, partial[i*size:][:size], partial[:size])
+	}
+}
+
+// do implements task.
+func (c *Conv[T]) do(thread, item int) {
+	j, g := &c.job, c.job.g
+	t := &j.s.threads[thread]
+	inLen, outLen := g.inH*g.inW*g.inC, g.outH*g.outW*g.outC
+	if !j.gradient {
+		dst, src := j.dst[item*outLen:][:outLen], j.src[item*inLen:][:inLen]
+		if c.algorithm == Winograd {
+			winograd(t, g, j.w.packed, dst, src)
+		} else {
+			direct(t, g, j.w.packed, dst, src)
+		}
+		return
+	}
+	size := c.shape.WeightLen()
+	dw := j.s.partial[item*size:][:size]
+	first := item * gradientChunk
+	last := min(first+gradientChunk, j.n)
+	if c.algorithm == Winograd {
+		winogradGradient(t, g, dw, j.src[first*inLen:last*inLen], j.dst[first*outLen:last*outLen])
+		return
+	}
+	for i := first; i < last; i++ {
+		directGradient(t, g, dw, j.src[i*inLen:][:inLen], j.dst[i*outLen:][:outLen])
+	}
+}
+
+const (
+	// blockRows is the number of output rows that a packed panel of weights,
+	// once in the first cache, serves.
+	blockRows = 8
+	// blockMACs bounds rows x k of one assembly call, like blockMK.
+	blockMACs = 4 * blockMK
+)
+
+// direct computes one image. Element (h, w, o) is one chain over r, s, i in
+// that order, starting from zero, the zeros of the padding included.
+func direct[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T) {
+	height, width := g.height(), g.width()
+	image := grow(&t.image, height*width*g.inC)
+	pad(image, src, g, height, width)
+	w := panelWidth[T]()
+	// A run is the part of a window in one row; rows of it are contiguous. As
+	// many runs, or as much of one, make a panel as fit the first cache.
+	run := g.kernelW * g.inC
+	part := min(run, blockK)
+	runs := max(1, blockK/run)
+	p := panel[T]{
+		rowA: g.strideW * g.inC, colA: 1, skipA: width*g.inC - run,
+		ldb: w, ldc: g.outC, ldStart: g.outC, floor: noFloor[T](),
+	}
+	for h0 := 0; h0 < g.outH; h0 += blockRows {
+		h1 := min(h0+blockRows, g.outH)
+		for o := 0; o < g.outC; o += w {
+			p.n = min(w, g.outC-o)
+			for r := 0; r < g.kernelH; r += runs {
+				p.runs = min(runs, g.kernelH-r)
+				for q := 0; q < run; q += part {
+					p.k = min(part, run-q)
+					p.b = weights[(o*g.kernelH+r*w)*run+q*w:]
+					step := max(1, blockMACs/(p.runs*p.k))
+					for h := h0; h < h1; h++ {
+						for x := 0; x < g.outW; x += step {
+							p.m = min(step, g.outW-x)
+							p.a = image[((h*g.strideH+r)*width+x*g.strideW)*g.inC+q:]
+							p.c = dst[(h*g.outW+x)*g.outC+o:]
+							if p.start = p.c; r == 0 && q == 0 {
+								p.start = nil
+							}
+							p.run()
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// directGradient adds one image's gradient to dw [KernelH, KernelW, InC, OutC].
+// Element (r, s, i, o) is one chain over h, w in that order, starting from dw.
+func directGradient[T Float](t *threadScratch[T], g *correlation, dw, x, dy []T) {
+	height, width := g.height(), g.width()
+	image := grow(&t.image, height*width*g.inC)
+	pad(image, x, g, height, width)
+	w := panelWidth[T]()
+	run := g.kernelW * g.inC
+	part := min(g.outW, blockK)
+	rows := 1
+	if part == g.outW {
+		rows = min(g.outH, max(1, blockK/g.outW))
+	}
+	p := panel[T]{rowA: 1, colA: g.strideW * g.inC, ldb: g.outC, ldc: g.outC, ldStart: g.outC, floor: noFloor[T]()}
+	p.skipA = g.strideH*width*g.inC - g.outW*p.colA
+	for h := 0; h < g.outH; h += rows {
+		p.runs = min(rows, g.outH-h)
+		for q := 0; q < g.outW; q += part {
+			p.k = min(part, g.outW-q)
+			step := max(1, blockMACs/(p.runs*p.k)/rowStep*rowStep)
+			for o := 0; o < g.outC; o += w {
+				p.n = min(w, g.outC-o)
+				p.b = dy[(h*g.outW+q)*g.outC+o:]
+				if active == levelGo {
+					b := grow(&t.weights, p.runs*p.k*w)
+					packPanels(b, w, dy, g.outC, false, h*g.outW+q, p.runs*p.k, o, p.n)
+					p.b = b
+				}
+				for r := range g.kernelH {
+					for m := 0; m < run; m += step {
+						p.m = min(step, run-m)
+						p.a = image[((h*g.strideH+r)*width+q*g.strideW)*g.inC+m:]
+						p.c = dw[(r*run+m)*g.outC+o:]
+						p.start = p.c
+						p.run()
+					}
+				}
+			}
+		}
+	}
+}

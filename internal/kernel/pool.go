@@ -1,0 +1,189 @@
+package kernel
+
+import "fmt"
+
+// A MaxPool takes the largest element of each channel in windows of an image
+// [InH, InW, channels], and makes an image [OutH, OutW, channels]. A window is
+// cut at the border of the image. Of equal elements the first in row-major
+// order is taken; a NaN is larger than every number. It belongs to one goroutine
+// at a time.
+type MaxPool[T Float] struct {
+	inH, inW, channels int
+	rows, cols         []span
+	stride             int // of the argmax codes
+	job                poolJob[T]
+}
+
+// poolJob is one pass over a batch.
+type poolJob[T Float] struct {
+	backward bool
+	in, out  []T // x and y, or dx and dy
+	argmax   []uint8
+}
+
+// A span is the part of an axis that a window covers.
+type span struct{ lo, hi int }
+
+// NewMaxPool returns a pooling over square windows: window i covers rows
+// (columns) [i stride - pad, i stride - pad + kernel). The output has
+// floor((InH + 2 pad - kernel) / stride) + 1 rows. pad is at most kernel/2, and
+// kernel at most 16. It returns an error wrapping ErrShape for any other shape.
+func NewMaxPool[T Float](inH, inW, channels, kernel, stride, pad int) (*MaxPool[T], error) {
+	if kernel < 1 || kernel > maxWindow || stride < 1 || pad < 0 || pad > kernel/2 ||
+		inH+2*pad < kernel || inW+2*pad < kernel || channels < 1 {
+		return nil, fmt.Errorf("max pooling of %dx%dx%d with kernel %d, stride %d, pad %d: %w", inH, inW, channels, kernel, stride, pad, ErrShape)
+	}
+	spans := func(in int) []span {
+		s := make([]span, (in+2*pad-kernel)/stride+1)
+		for i := range s {
+			lo := i*stride - pad
+			s[i] = span{max(0, lo), min(in, lo+kernel)}
+		}
+		return s
+	}
+	return newMaxPool[T](inH, inW, channels, spans(inH), spans(inW)), nil
+}
+
+// NewAdaptiveMaxPool returns a pooling to a given size of the output: window i
+// covers rows (columns) [floor(i in / out), ceil((i+1) in / out)). It returns an
+// error wrapping ErrShape unless a window has one to 16 rows and columns.
+func NewAdaptiveMaxPool[T Float](inH, inW, channels, outH, outW int) (*MaxPool[T], error) {
+	if outH < 1 || outW < 1 || channels < 1 || inH < 1 || inW < 1 {
+		return nil, fmt.Errorf("adaptive max pooling of %dx%dx%d to %dx%d: %w", inH, inW, channels, outH, outW, ErrShape)
+	}
+	spans := func(in, out int) []span {
+		s := make([]span, out)
+		for i := range s {
+			s[i] = span{i * in / out, ((i+1)*in + out - 1) / out}
+		}
+		return s
+	}
+	p := newMaxPool[T](inH, inW, channels, spans(inH, outH), spans(inW, outW))
+	for _, s := range [][]span{p.rows, p.cols} {
+		for _, w := range s {
+			if w.hi-w.lo > maxWindow {
+				return nil, fmt.Errorf("adaptive max pooling of %dx%d to %dx%d, with windows over %d: %w", inH, inW, outH, outW, maxWindow, ErrShape)
+			}
+		}
+	}
+	return p, nil
+}
+
+// maxWindow is the largest side of a window: its elements are numbered in a
+// byte.
+const maxWindow = 16
+
+func newMaxPool[T Float](inH, inW, channels int, rows, cols []span) *MaxPool[T] {
+	p := &MaxPool[T]{inH: inH, inW: inW, channels: channels, rows: rows, cols: cols}
+	for _, w := range cols {
+		p.stride = max(p.stride, w.hi-w.lo)
+	}
+	return p
+}
+
+// OutH returns the height of the output.
+func (p *MaxPool[T]) OutH() int { return len(p.rows) }
+
+// OutW returns the width of the output.
+func (p *MaxPool[T]) OutW() int { return len(p.cols) }
+
+// InLen returns the number of elements of an input image.
+func (p *MaxPool[T]) InLen() int { return p.inH * p.inW * p.channels }
+
+// OutLen returns the number of elements of an output image.
+func (p *MaxPool[T]) OutLen() int { return len(p.rows) * len(p.cols) * p.channels }
+
+// Forward computes n images y, and for each element the place of the largest in
+// its window, for Backward. argmax may be nil.
+func (p *MaxPool[T]) Forward(s *Scratch[T], y []T, argmax []uint8, x []T, n int) {
+	checkImages("MaxPool.Forward", "y", n, p.OutLen(), len(y))
+	checkImages("MaxPool.Forward", "x", n, p.InLen(), len(x))
+	if argmax != nil {
+		checkImages("MaxPool.Forward", "argmax", n, p.OutLen(), len(argmax))
+	}
+	p.job = poolJob[T]{in: x, out: y, argmax: argmax}
+	s.team.run(n, p)
+	p.job = poolJob[T]{}
+}
+
+// Backward computes dx of n images from dy and the argmax of Forward. Gradients
+// that meet in an element are added in order of the windows.
+func (p *MaxPool[T]) Backward(s *Scratch[T], dx, dy []T, argmax []uint8, n int) {
+	checkImages("MaxPool.Backward", "dx", n, p.InLen(), len(dx))
+	checkImages("MaxPool.Backward", "dy", n, p.OutLen(), len(dy))
+	checkImages("MaxPool.Backward", "argmax", n, p.OutLen(), len(argmax))
+	p.job = poolJob[T]{backward: true, in: dx, out: dy, argmax: argmax}
+	s.team.run(n, p)
+	p.job = poolJob[T]{}
+}
+
+// do implements task.
+func (p *MaxPool[T]) do(_, item int) {
+	j := &p.job
+	in := j.in[item*p.InLen():][:p.InLen()]
+	at := item * p.OutLen()
+	if j.backward {
+		clear(in)
+	}
+	for _, r := range p.rows {
+		for _, c := range p.cols {
+			out := j.out[at:][:p.channels]
+			switch {
+			case j.backward:
+				p.scatter(in, out, j.argmax[at:][:p.channels], r, c)
+			case j.argmax != nil:
+				p.window(out, j.argmax[at:][:p.channels], in, r, c)
+			default:
+				p.window(out, nil, in, r, c)
+			}
+			at += p.channels
+		}
+	}
+}
+
+// scatter adds the gradient of a window to the elements that were the largest.
+func (p *MaxPool[T]) scatter(dx, dy []T, argmax []uint8, r, c span) {
+	base := (r.lo*p.inW + c.lo) * p.channels
+	for k, v := range dy {
+		code := int(argmax[k])
+		dx[base+(code/p.stride*p.inW+code%p.stride)*p.channels+k] += v
+	}
+}
+
+// window computes the maximum of each channel over a window.
+func (p *MaxPool[T]) window(y []T, arg []uint8, image []T, r, c span) {
+	for h := r.lo; h < r.hi; h++ {
+		for w := c.lo; w < c.hi; w++ {
+			x := image[(h*p.inW+w)*p.channels:][:p.channels]
+			code := uint8((h-r.lo)*p.stride + w - c.lo)
+			if h == r.lo && w == c.lo {
+				copy(y, x)
+				clear(arg)
+				continue
+			}
+			from := maxVector(y, arg, x, code)
+			maxGeneric(y[from:], tail(arg, from), x[from:], code)
+		}
+	}
+}
+
+// tail is arg[from:], for nil too.
+func tail(arg []uint8, from int) []uint8 {
+	if arg == nil {
+		return nil
+	}
+	return arg[from:]
+}
+
+// maxGeneric takes x where it is larger than y, and writes code there.
+func maxGeneric[T Float](y []T, arg []uint8, x []T, code uint8) {
+	for i, v := range x {
+		// NaN is larger than numbers, not than NaN.
+		if v > y[i] || v != v && y[i] == y[i] {
+			y[i] = v
+			if arg != nil {
+				arg[i] = code
+			}
+		}
+	}
+}
