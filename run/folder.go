@@ -15,7 +15,8 @@ import (
 
 // Names of the files of a run folder.
 const (
-	// ConfigFile holds the resolved settings; train -config reads it.
+	// ConfigFile holds the resolved settings, paths made absolute; train -config
+	// reads it.
 	ConfigFile = "config.toml"
 	// ResultFile holds the results, one object a loss.
 	ResultFile = "result.json"

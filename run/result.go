@@ -75,7 +75,10 @@ func NewStageResult(clients []ClientResult) *StageResult {
 // SeedResult is the result of one seed. A stage that does not belong to the
 // regime, or was not reached, is nil.
 type SeedResult struct {
-	Seed     int64        `json:"seed"`
+	Seed int64 `json:"seed"`
+	// Data is the SHA-256 of the numbers the seed was trained and judged on;
+	// empty where it is not known.
+	Data     string       `json:"data_sha256,omitempty"`
 	Fed      *StageResult `json:"fed"`
 	Personal *StageResult `json:"personal"`
 	// LocalEndpoint is Interp-DFFL's local models alone.
@@ -147,14 +150,62 @@ func (r *Result) Stages(personal bool) []*StageResult {
 	return out
 }
 
-// SameRegrets returns nil if got has the losses, seeds, stages and client
-// regrets of want, bit for bit, and else says where they first differ. Seeds
-// of want that got lacks are not compared: got may be a selection.
+// ErrData is wrapped by errors of SameRegrets about results of different data.
+var ErrData = errors.New("the data differ")
+
+// Adopt copies from the result of a training run what judging its models again
+// does not recompute: steps, the choice of learning rates, and how each client
+// was trained. What was measured on other samples than test samples is copied
+// where the data are the same.
+func (r *Result) Adopt(trained Result) {
+	r.Tuning = trained.Tuning
+	for i := range r.Seeds {
+		s := &r.Seeds[i]
+		k := slices.IndexFunc(trained.Seeds, func(t SeedResult) bool { return t.Seed == s.Seed })
+		if k < 0 {
+			continue
+		}
+		t := trained.Seeds[k]
+		s.Steps = t.Steps
+		adoptStage(s.Fed, t.Fed, s.Data == t.Data)
+		adoptStage(s.Personal, t.Personal, s.Data == t.Data)
+		adoptStage(s.LocalEndpoint, t.LocalEndpoint, s.Data == t.Data)
+	}
+	r.Summarize()
+}
+
+func adoptStage(s, trained *StageResult, sameData bool) {
+	if s == nil || trained == nil {
+		return
+	}
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		k := slices.IndexFunc(trained.Clients, func(t ClientResult) bool { return t.Client == c.Client })
+		if k < 0 {
+			continue
+		}
+		regret := c.Regret
+		*c = trained.Clients[k]
+		c.Regret = regret
+		if !sameData {
+			c.Alignment, c.Validation = nil, nil
+		}
+	}
+}
+
+// SameRegrets returns nil if got has the losses, seeds, stages and regrets of
+// clients and stages of want, bit for bit, and else says where they first
+// differ; if the data of a seed differ, that comes first and wraps ErrData. It
+// also checks that the means and sums over seeds in want are those of its
+// seeds. Seeds of want that got lacks are not compared: got may be a selection.
 func SameRegrets(got, want []Result) error {
 	for _, g := range got {
 		i := slices.IndexFunc(want, func(w Result) bool { return w.Loss == g.Loss })
 		if i < 0 {
 			return fmt.Errorf("loss %s is missing", g.Loss)
+		}
+		if err := want[i].checkSummary(); err != nil {
+			return fmt.Errorf("loss %s: %w", g.Loss, err)
 		}
 		for _, s := range g.Seeds {
 			k := slices.IndexFunc(want[i].Seeds, func(w SeedResult) bool { return w.Seed == s.Seed })
@@ -162,10 +213,13 @@ func SameRegrets(got, want []Result) error {
 				return fmt.Errorf("loss %s: seed %d is missing", g.Loss, s.Seed)
 			}
 			w := want[i].Seeds[k]
+			if s.Data != w.Data && s.Data != "" && w.Data != "" {
+				return fmt.Errorf("loss %s, seed %d: %w: SHA-256 %.12s…, want %.12s…", g.Loss, s.Seed, ErrData, s.Data, w.Data)
+			}
 			for _, stage := range []struct {
 				name      string
 				got, want *StageResult
-			}{{"fed", s.Fed, w.Fed}, {"personal", s.Personal, w.Personal}} {
+			}{{"fed", s.Fed, w.Fed}, {"personal", s.Personal, w.Personal}, {"local endpoint", s.LocalEndpoint, w.LocalEndpoint}} {
 				if err := sameStage(stage.got, stage.want); err != nil {
 					return fmt.Errorf("loss %s, seed %d, %s: %w", g.Loss, s.Seed, stage.name, err)
 				}
@@ -187,11 +241,32 @@ func sameStage(got, want *StageResult) error {
 	}
 	for i, c := range got.Clients {
 		if w := want.Clients[i]; c.Client != w.Client || c.Regret != w.Regret {
-			return fmt.Errorf("client %d has relative regret %v, the result says client %d has %v", c.Client, c.Relative, w.Client, w.Relative)
+			return fmt.Errorf("client %d has regret %v (relative) and %v, the result says client %d has %v and %v", c.Client, c.Relative, c.Absolute, w.Client, w.Relative, w.Absolute)
 		}
 	}
 	if got.Regret != want.Regret {
-		return fmt.Errorf("mean relative regret %v, want %v", got.Relative, want.Relative)
+		return fmt.Errorf("mean regret %v (relative) and %v, want %v and %v", got.Relative, got.Absolute, want.Relative, want.Absolute)
+	}
+	return nil
+}
+
+// checkSummary reports a mean or sum over seeds that is not that of the seeds.
+func (r Result) checkSummary() error {
+	again := r
+	again.Summarize()
+	for _, m := range []struct {
+		stage      string
+		is, should *Regret
+	}{{"fed", r.Mean.Fed, again.Mean.Fed}, {"personal", r.Mean.Personal, again.Mean.Personal}} {
+		if (m.is == nil) != (m.should == nil) {
+			return fmt.Errorf("%s: the mean over seeds does not fit the stages of the seeds", m.stage)
+		}
+		if m.is != nil && *m.is != *m.should {
+			return fmt.Errorf("%s: the mean regret over seeds is said to be %v (relative) and %v, the seeds give %v and %v", m.stage, m.is.Relative, m.is.Absolute, m.should.Relative, m.should.Absolute)
+		}
+	}
+	if r.Steps != again.Steps {
+		return fmt.Errorf("%d steps in all, the seeds give %d", r.Steps, again.Steps)
 	}
 	return nil
 }

@@ -195,6 +195,36 @@ func TestSameRegrets(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.says)
 		}
 	}
+	for _, c := range []struct {
+		name   string
+		change func(r []run.Result)
+		says   string
+	}{
+		{"mean over seeds", func(r []run.Result) { r[0].Mean.Fed.Relative *= 2 }, "loss mse: fed: the mean regret over seeds"},
+		{"last bit of a mean", func(r []run.Result) {
+			m := r[1].Mean.Personal
+			m.Absolute = math.Nextafter(m.Absolute, 9)
+		}, "loss rspo+: personal: the mean regret over seeds"},
+		{"no mean", func(r []run.Result) { r[0].Mean.Personal = nil }, "loss mse: personal: the mean"},
+		{"steps", func(r []run.Result) { r[0].Steps++ }, "loss mse: 201 steps"},
+	} {
+		want := sample()
+		c.change(want)
+		if err := run.SameRegrets(sample(), want); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.says)
+		}
+	}
+	// Data come before regrets; what is not known is not compared.
+	a, b := sample(), sample()
+	a[0].Seeds[1].Data, b[0].Seeds[1].Data = strings.Repeat("a", 64), strings.Repeat("b", 64)
+	a[0].Seeds[1].Fed.Clients[0].Relative++
+	if err := run.SameRegrets(a, b); !errors.Is(err, run.ErrData) || !strings.Contains(err.Error(), "loss mse, seed 69") {
+		t.Errorf("other data: %v", err)
+	}
+	b[0].Seeds[1].Data = ""
+	if err := run.SameRegrets(a, b); err == nil || errors.Is(err, run.ErrData) {
+		t.Errorf("unknown data: %v", err)
+	}
 	extra := sample()
 	extra[0].Seeds[0].Fed = nil
 	if err := run.SameRegrets(sample(), extra); err == nil {
