@@ -286,7 +286,7 @@ func TestSaveAndEvaluate(t *testing.T) {
 	if err := from.WriteResults(want); err != nil {
 		t.Fatal(err)
 	}
-	got, err := s.Evaluate(context.Background(), from, nil)
+	got, err := s.Evaluate(context.Background(), from, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,19 +300,19 @@ func TestSaveAndEvaluate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Evaluate(context.Background(), from, nil); !errors.Is(err, os.ErrNotExist) {
+	if _, err := s.Evaluate(context.Background(), from, nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("models are missing: %v", err)
 	}
 	if err := os.Remove(from.Path(run.ResultFile)); err != nil {
 		t.Fatal(err)
 	}
-	got, err = s.Evaluate(context.Background(), from, nil)
+	got, err = s.Evaluate(context.Background(), from, nil, nil)
 	if err != nil || !got[0].Complete || got[1].Complete || len(got[0].Seeds) != 2 || len(got[1].Seeds) != 1 {
 		t.Errorf("a part: %+v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := s.Evaluate(ctx, from, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.Evaluate(ctx, from, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled evaluation: %v", err)
 	}
 }

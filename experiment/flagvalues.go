@@ -91,6 +91,9 @@ func (l lossList) String() string {
 }
 
 func (l lossList) Set(text string) (err error) {
+	if strings.TrimSpace(text) == "" {
+		return fmt.Errorf("want at least one of %s", strings.Join(LossNames(), ", "))
+	}
 	losses, err := Losses(text)
 	if err == nil {
 		*l.at = losses
@@ -187,6 +190,9 @@ func (l numberList) String() string {
 }
 
 func (l numberList) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("want at least one number")
+	}
 	var out []float64
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
@@ -221,6 +227,9 @@ func (l seedList) String() string {
 
 // Set reads a comma list of seeds and ranges a..b.
 func (l seedList) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("want at least one seed")
+	}
 	var seeds []int64
 	seen := map[int64]bool{}
 	for part := range strings.SplitSeq(text, ",") {

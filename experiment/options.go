@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -116,7 +117,7 @@ func (f *Flags) declare() {
 	fs.Int64Var(&f.seed, "seed", f.seed, "seed of data, initial model and training")
 	fs.Var(seedList{&f.seeds}, "seeds", "several seeds, run one after the other: a comma `list` of numbers and ranges such as 1..5; replaces -seed")
 
-	fs.StringVar(&data.Dir, "data", data.Dir, "`folder` with a dataset of your own; empty generates one from the seed")
+	fs.StringVar(&data.Dir, "data", data.Dir, "`folder` with a dataset of your own, kept in config.toml as an absolute path; empty generates one from the seed")
 	fs.Float64Var(&data.EtaObj, "eta-obj", data.EtaObj, "heterogeneity of the clients' objectives, 0 to 1 in the paper")
 	fs.Float64Var(&data.EtaConstr, "eta-constr", data.EtaConstr, "heterogeneity of the clients' constraints")
 	fs.Float64Var(&data.EtaData, "eta-data", data.EtaData, "heterogeneity of the clients' features")
@@ -247,6 +248,19 @@ func isPerturbed(l surrogate.Loss) bool {
 func isDPO(l surrogate.Loss) bool    { _, ok := l.(surrogate.DPO); return ok }
 func isOptNet(l surrogate.Loss) bool { _, ok := l.(surrogate.OptNet); return ok }
 
+// FlagRegime returns the one regime in which a settings flag has a meaning, or
+// "" if it has one in several.
+func FlagRegime(name string) train.Regime {
+	switch name {
+	case "fraction", "prox", "personal-rounds", "personal-epochs", "personal-loss", "personalizer",
+		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector":
+		return train.Federated
+	case "centralized":
+		return train.Centralized
+	}
+	return ""
+}
+
 // why says why a flag has no effect beside the others, or "".
 func (f *Flags) why(name string) string {
 	cfg := &f.s.Config
@@ -259,21 +273,15 @@ func (f *Flags) why(name string) string {
 		}
 		return why
 	}
+	if r := FlagRegime(name); r != "" && r != cfg.Regime {
+		return "it belongs to -regime " + string(r)
+	}
 	switch name {
 	case "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale", "clients", "train-samples", "validation-samples", "test-samples":
 		if name == "validation-samples" && f.s.Data.HoldOut > 0 {
 			return "-hold-out replaces them"
 		}
 		return unless(f.s.Data.Dir == "", "it shapes generated data, and -data names a dataset")
-	case "fraction", "prox", "personal-rounds", "personal-epochs", "personal-loss", "personalizer",
-		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector":
-		if cfg.Regime != train.Federated {
-			return "it belongs to -regime federated"
-		}
-	case "centralized":
-		return unless(cfg.Regime == train.Centralized, "it belongs to -regime centralized")
-	}
-	switch name {
 	case "clip-mode":
 		return unless(cfg.Adam.Clip != 0, "-clip 0 bounds nothing")
 	case "ditto-mu", "ditto-mode":
@@ -313,7 +321,7 @@ func (f *Flags) why(name string) string {
 }
 
 // Setting returns what the flags say, validated. Flags without effect are
-// ignored.
+// ignored. An error about one flag's value is a *FlagError.
 func (f *Flags) Setting() (Setting, error) {
 	s := f.s
 	set := map[string]bool{}
@@ -360,26 +368,47 @@ func (f *Flags) perturbed(l surrogate.Loss) surrogate.Loss {
 	return l
 }
 
-// flagRanges holds the flags that are numbers and the values they may have;
-// above says that the lower end is not one of them. The upper ends are far
-// beyond use, and keep sums and allocations within bounds.
-var flagRanges = []struct {
-	flags  []string
-	lo, hi float64
-	above  bool
-}{
-	{[]string{"rounds", "personal-rounds"}, 0, 1e6, false},
-	{[]string{"epochs", "personal-epochs", "batch", "monitor", "samples"}, 1, 1e6, false},
-	{[]string{"early-stop"}, -1, 1e6, false},
-	{[]string{"clients"}, 0, 1e5, false},
-	{[]string{"train-samples", "validation-samples", "test-samples"}, 0, 1e7, false},
-	{[]string{"hold-out"}, 0, 0.99, false},
-	{[]string{"fraction"}, 0, 1e6, true},
-	{[]string{"alpha", "personal-alpha", "epsilon", "ditto-mu"}, 0, 1e12, true},
-	{[]string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "prox", "clip", "output-bound"}, 0, 1e12, false},
+// FlagError is a value that a flag must not have.
+type FlagError struct {
+	// Flag is the name without its dash.
+	Flag string
+	// Problem goes on where the flag's name stops: "is NaN, want ...".
+	Problem string
 }
 
-// checkRanges reports the first number out of its range.
+// Error names the flag as the command line does.
+func (e *FlagError) Error() string { return "-" + e.Flag + " " + e.Problem }
+
+// flagRange is the values that some flags may have.
+type flagRange struct {
+	flags  []string
+	lo, hi float64
+	// above says that lo is not one of the values, orZero that 0 is one beside
+	// those from lo.
+	above, orZero bool
+}
+
+// flagRanges holds the flags that are numbers. The upper ends are far beyond
+// use, and keep sums and allocations within bounds.
+var flagRanges = []flagRange{
+	{flags: []string{"rounds", "personal-rounds"}, hi: 1e6},
+	{flags: []string{"epochs", "personal-epochs", "batch", "monitor", "samples"}, lo: 1, hi: 1e6},
+	{flags: []string{"early-stop"}, lo: -1, hi: 1e6},
+	{flags: []string{"clients"}, hi: 1e5},
+	{flags: []string{"train-samples", "validation-samples", "test-samples"}, hi: 1e7},
+	{flags: []string{"eta-obj", "eta-constr", "eta-data"}, lo: 1e-9, hi: 10, orZero: true},
+	{flags: []string{"hold-out"}, hi: 0.99},
+	{flags: []string{"fraction"}, hi: 1e6, above: true},
+	{flags: []string{"alpha", "personal-alpha", "epsilon", "ditto-mu"}, hi: 1e12, above: true},
+	{flags: []string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "prox", "clip", "output-bound"}, hi: 1e12},
+}
+
+// has says whether x is one of the values. Written so that NaN is not.
+func (r flagRange) has(x float64) bool {
+	return x >= r.lo && x <= r.hi && !(r.above && x == r.lo) || r.orZero && x == 0
+}
+
+// checkRanges reports the first number out of its range, as a *FlagError.
 func (f *Flags) checkRanges() error {
 	for _, r := range flagRanges {
 		for _, name := range r.flags {
@@ -388,18 +417,28 @@ func (f *Flags) checkRanges() error {
 			if n, ok := value.(int); ok {
 				x = float64(n)
 			}
-			// Written so that NaN fails.
-			if x >= r.lo && x <= r.hi && !(r.above && x == r.lo) {
+			if r.has(x) {
 				continue
 			}
-			kind, from := "whole number", "from"
+			kind, from := "a whole number", "from"
 			if isFloat {
-				kind = "number"
+				kind = "a number"
+			}
+			if r.orZero {
+				kind = "0 or " + kind
 			}
 			if r.above {
 				from = "above"
 			}
-			return fmt.Errorf("-%s is %v, want a %s %s %.0f to %.7g", name, value, kind, from, r.lo, r.hi)
+			return &FlagError{name, fmt.Sprintf("is %v, want %s %s %v to %.7g", value, kind, from, r.lo, r.hi)}
+		}
+	}
+	if x := f.fs.Lookup("fraction").Value.(flag.Getter).Get().(float64); x > 1 && x != math.Trunc(x) {
+		return &FlagError{"fraction", fmt.Sprintf("is %v, want a share of the clients, above 0 to 1, or their whole number", x)}
+	}
+	for _, m := range f.s.Config.Multipliers {
+		if !(m > 0) {
+			return &FlagError{"multipliers", fmt.Sprintf("has %v, want positive numbers", m)}
 		}
 	}
 	return nil

@@ -130,7 +130,7 @@ func TestParseSettingsErrors(t *testing.T) {
 		"-seed 1 -seeds 2":        "exclude",
 		"-multipliers 1":          "-multipliers",
 		"-seeds 1..2000000000":    "more than",
-		"-eta-obj 11":             "eta_obj",
+		"-eta-obj 11":             "-eta-obj is 11",
 		"-output-bound NaN":       "-output-bound",
 		"-task tsp -regime local": `"tsp"`,
 	} {
@@ -244,7 +244,7 @@ func TestOutputBound(t *testing.T) {
 		if _, err := s.Run(context.Background(), nil, func(o experiment.Outcome) error { return o.Save(from) }); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Evaluate(context.Background(), from, to); err != nil {
+		if _, err := s.Evaluate(context.Background(), from, to, nil); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(to.Path("mse", "seed-1", "personal.csv"))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fedrspo/nn"
+	"fedrspo/oracle"
 	"fedrspo/run"
 	"fedrspo/surrogate"
 	"fedrspo/task"
@@ -37,6 +38,14 @@ type Setting struct {
 
 	// rates, unless nil, are the chosen rates of Losses.
 	rates []float64
+	// checked is what Check loaded.
+	checked *loaded
+}
+
+// loaded is a task and what it was made of.
+type loaded struct {
+	data Data
+	task *task.Task
 }
 
 // Validate checks everything that can be checked before data are there.
@@ -92,8 +101,9 @@ type Outcome struct {
 }
 
 // Run trains every loss on every seed: seeds outside, so that losses share
-// data. Where the learning rates are Tuned, it starts with Tune. done, if not nil, sees each outcome; observe may be nil. The results
-// have the order of Losses. When ctx ends or a run fails, they hold what is
+// data. Where the learning rates are Tuned, it starts with Tune. done, if not
+// nil, sees each outcome; observe may be nil. The results have the order of
+// Losses. When ctx ends or a run fails, they hold what is
 // finished, with Complete false for the losses that lack something, beside the
 // error.
 func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outcome) error) ([]run.Result, error) {
@@ -114,6 +124,7 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 		}
 	}
 	finished := make([]int, len(s.Losses))
+	var sums fingerprints
 	err := s.each(func(k int, t *task.Task, cfg train.Config) error {
 		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
 		start := time.Now()
@@ -125,9 +136,11 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 		o.Wall = time.Since(start)
 		interrupted := err != nil && ctx.Err() != nil
 		if err != nil && !interrupted {
-			return fmt.Errorf("%s, seed %d: %w", o.Loss, o.Seed, err)
+			return fmt.Errorf("%s, seed %d: %w", o.Loss, o.Seed, diverged(o.Run, err))
 		}
-		results[k].Seeds = append(results[k].Seeds, o.Run.Result())
+		r := o.Run.Result()
+		r.Data = sums.get(t)
+		results[k].Seeds = append(results[k].Seeds, r)
 		if err == nil {
 			finished[k]++
 		}
@@ -147,14 +160,86 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 	return results, err
 }
 
-// Check loads the data of the first seed and reports what would stop Run at
-// its start.
-func (s Setting) Check() error {
-	s.Seeds = s.Seeds[:min(1, len(s.Seeds))]
-	return s.each(func(_ int, t *task.Task, cfg train.Config) error {
+// diverged adds to an error of numbers that overflow in training what helps.
+func diverged(r *train.Run, err error) error {
+	if !errors.Is(err, nn.ErrNonFinite) && !errors.Is(err, oracle.ErrNonFinite) {
+		return err
+	}
+	// The learning rates stand once the data are prepared.
+	if c := r.State().Clients; len(c) == 0 || c[0].PersonalRate == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; training diverges: try a smaller learning rate (-lr)", err)
+}
+
+// Check loads the data of the first seed, which Run and Evaluate then use, and
+// reports what would stop Run at its start.
+func (s *Setting) Check() error {
+	first := *s
+	first.checked, first.Seeds = nil, s.Seeds[:min(1, len(s.Seeds))]
+	return first.each(func(_ int, t *task.Task, cfg train.Config) error {
+		s.checked = &loaded{first.dataOf(cfg.Seed), t}
 		_, err := train.New(cfg, t, nil)
 		return err
 	})
+}
+
+// Unmonitored returns how many of how many clients lack validation samples, so
+// that their freeze rule never fires, in the data that Check loaded; 0 of 0
+// before.
+func (s Setting) Unmonitored() (without, clients int) {
+	if s.checked == nil {
+		return 0, 0
+	}
+	for _, c := range s.checked.task.Clients {
+		if c.Val.Len() == 0 {
+			without++
+		}
+	}
+	return without, len(s.checked.task.Clients)
+}
+
+// PersonalLosses are the losses of the personal, or only, stage.
+func (s Setting) PersonalLosses() []surrogate.Loss {
+	if l := s.Config.PersonalLoss; l != nil {
+		return []surrogate.Loss{l}
+	}
+	return s.Losses
+}
+
+// dataOf is the data of a seed.
+func (s Setting) dataOf(seed int64) Data {
+	d := s.Data
+	d.Seed = seed
+	return d
+}
+
+// load returns valid data that every client can be trained and judged on.
+func (s Setting) load(seed int64) (*task.Task, error) {
+	d := s.dataOf(seed)
+	if s.checked != nil && s.checked.data == d {
+		return s.checked.task, nil
+	}
+	t, err := s.Kind.Load(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	name := "generated data"
+	if d.Dir != "" {
+		name = "data " + d.Dir
+	}
+	for _, c := range t.Clients {
+		if c.Test.Len() == 0 {
+			return nil, fmt.Errorf("%s: client %d has no test samples to judge its decisions on", name, c.ID)
+		}
+		if c.Train.Len() == 0 && s.Config.Regime == train.Local {
+			return nil, fmt.Errorf("%s: client %d has no training samples to train alone on", name, c.ID)
+		}
+	}
+	return t, nil
 }
 
 // each calls f for every seed and loss, with the index k of the loss. Data that
@@ -163,13 +248,8 @@ func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error
 	var t *task.Task
 	for _, seed := range s.Seeds {
 		if t == nil || s.Data.varies() {
-			d := s.Data
-			d.Seed = seed
 			var err error
-			if t, err = s.Kind.Load(d); err != nil {
-				return err
-			}
-			if err := t.Validate(); err != nil {
+			if t, err = s.load(seed); err != nil {
 				return err
 			}
 		}
@@ -218,12 +298,19 @@ func (o Outcome) Save(f *run.Folder) error {
 	return nil
 }
 
+// ErrNoModel is wrapped by errors about a client that a run has no model for.
+var ErrNoModel = errors.New("no model for a client")
+
 // Evaluate reloads the models a run of this setting saved in the folder from
-// and judges them again. Unless to is nil, every prediction and decision is
-// written there, as LOSS/seed-N/STAGE.csv. What an interrupted run did not
-// reach is left out, with Complete false; a model that the run's result says
-// there should be is an error.
-func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Result, error) {
+// and judges them again; what judging does not tell is taken from the run's
+// result. Unless to is nil, every prediction and decision is written there, as
+// LOSS/seed-N/STAGE.csv. done, if not nil, sees the time of each loss and seed.
+//
+// What an interrupted run did not reach is left out, with Complete false; a
+// model that the run's result says there should be is an error. A stage without
+// a model for one of the clients, which happens on other data than the run's,
+// is left out too: the rest is returned beside an error that wraps ErrNoModel.
+func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder, done func(run.SeedTiming)) ([]run.Result, error) {
 	saved, err := from.Results()
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -241,10 +328,19 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Resu
 	for k := range results {
 		results[k].Complete = len(s.Seeds) == all
 	}
+	var sums fingerprints
+	var absent error
 	err = s.each(func(k int, t *task.Task, cfg train.Config) error {
-		r := run.SeedResult{Seed: cfg.Seed}
+		start := time.Now()
+		r := run.SeedResult{Seed: cfg.Seed, Data: sums.get(t)}
 		for _, stage := range []string{train.StageFed, train.StagePersonal} {
-			res, err := evaluateStage(ctx, cfg, t, stage, from, to)
+			res, local, err := evaluateStage(ctx, cfg, t, stage, from, to)
+			if errors.Is(err, ErrNoModel) {
+				if absent == nil {
+					absent = err
+				}
+				continue
+			}
 			if err == nil && res == nil && holds(saved, cfg.Loss.Name(), cfg.Seed, stage) {
 				err = fmt.Errorf("%s: %w", from.Path(run.ModelFile(cfg.Loss.Name(), cfg.Seed, stage)), os.ErrNotExist)
 			}
@@ -254,7 +350,7 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Resu
 			if stage == train.StageFed {
 				r.Fed = res
 			} else {
-				r.Personal = res
+				r.Personal, r.LocalEndpoint = res, local
 			}
 		}
 		hasFed, hasPersonal := cfg.Regime != train.Local, cfg.Regime != train.Centralized
@@ -264,10 +360,21 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder) ([]run.Resu
 		if r.Fed != nil || r.Personal != nil {
 			results[k].Seeds = append(results[k].Seeds, r)
 		}
+		if done != nil {
+			done(run.SeedTiming{Loss: cfg.Loss.Name(), Seed: cfg.Seed, WallSeconds: time.Since(start).Seconds()})
+		}
 		return nil
 	})
 	for k := range results {
 		results[k].Summarize()
+		for _, trained := range saved {
+			if trained.Loss == results[k].Loss {
+				results[k].Adopt(trained)
+			}
+		}
+	}
+	if err == nil {
+		err = absent
 	}
 	return results, err
 }
@@ -297,22 +404,39 @@ func holds(results []run.Result, loss string, seed int64, stage string) bool {
 	return false
 }
 
-// evaluateStage returns nil if the folder has no models of the stage.
-func evaluateStage(ctx context.Context, cfg train.Config, t *task.Task, stage string, from, to *run.Folder) (res *run.StageResult, err error) {
+// evaluateStage judges a stage, and the local models that the clients'
+// predictions interpolate, where they do. Both are nil if the folder has no
+// models of the stage.
+func evaluateStage(ctx context.Context, cfg train.Config, t *task.Task, stage string, from, to *run.Folder) (res, local *run.StageResult, err error) {
 	name := run.ModelFile(cfg.Loss.Name(), cfg.Seed, stage)
 	data, err := os.ReadFile(from.Path(name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	models, err := nn.ReadCheckpoint(data, cfg.Model.Layout())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from.Path(name), err)
+		return nil, nil, fmt.Errorf("%s: %w", from.Path(name), err)
+	}
+	if _, shared := models.Models[""]; !shared {
+		for _, c := range t.Clients {
+			if _, ok := models.Models["client."+strconv.Itoa(c.ID)]; !ok {
+				return nil, nil, fmt.Errorf("%w: client %d took no part in the run, so %s has none of its own for it; leave the client out of the data, or train again with it", ErrNoModel, c.ID, from.Path(name))
+			}
+		}
+	}
+	if _, ok := cfg.Personalizer.(train.Interp); ok && stage == train.StagePersonal {
+		own := models
+		own.Meta = nil // without the weights of the global model
+		if local, err = train.Evaluate(ctx, cfg, t, own, nil); err != nil {
+			return nil, nil, err
+		}
 	}
 	if to == nil {
-		return train.Evaluate(ctx, cfg, t, models, nil)
+		res, err = train.Evaluate(ctx, cfg, t, models, nil)
+		return res, local, err
 	}
 	table := filepath.Join(cfg.Loss.Name(), "seed-"+strconv.FormatInt(cfg.Seed, 10), stage+".csv")
 	err = to.Write(table, func(w io.Writer) error {
@@ -320,7 +444,7 @@ func evaluateStage(ctx context.Context, cfg train.Config, t *task.Task, stage st
 		res, err = train.Evaluate(ctx, cfg, t, models, d.row)
 		return errors.Join(err, d.flush())
 	})
-	return res, err
+	return res, local, err
 }
 
 // decisionTable writes a row for each test sample: what it cost, what was

@@ -5,12 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"fedrspo/experiment"
+	"fedrspo/run"
 
 	"github.com/BurntSushi/toml"
 )
@@ -36,6 +37,7 @@ var (
 
 // read sets, from a TOML file, the flags that the command line does not give.
 func (o *options) read(path string) error {
+	o.file, o.inFile = path, map[string]bool{}
 	var keys map[string]any
 	meta, err := toml.DecodeFile(path, &keys)
 	if err != nil {
@@ -50,11 +52,15 @@ func (o *options) read(path string) error {
 		if !slices.Contains(fileKeys, name) {
 			return usagef("config: %s: unknown key %q%s", path, name, suggest(name))
 		}
+		if name == "seeds" && meta.IsDefined("seed") {
+			return usagef("config: %s: the keys \"seed\" and \"seeds\" exclude each other; give one of them", path)
+		}
 		text, err := tomlText(keys[name], o.fs.Lookup(name))
 		// -seed and -seeds say the same thing: either on the command line wins
 		// over both in the file.
 		wins := o.given[name] || (name == "seed" && o.given["seeds"]) || (name == "seeds" && o.given["seed"])
 		if err == nil && !wins {
+			o.inFile[name] = true
 			if err = o.fs.Set(name, text); err != nil {
 				err = fmt.Errorf("%s: %w", tomlType(keys[name]), err)
 			}
@@ -109,6 +115,9 @@ func tomlText(v any, f *flag.Flag) (string, error) {
 	case []any:
 		if !list {
 			break
+		}
+		if len(v) == 0 {
+			return "", errors.New("the list is empty")
 		}
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -173,14 +182,56 @@ func editDistance(a, b string) int {
 	return row[len(b)]
 }
 
-// writeConfig writes the resolved configuration as TOML.
+// writeConfig writes the resolved configuration as TOML. The path of a dataset
+// becomes absolute, so that the file means the same in every working directory.
 func writeConfig(w io.Writer, s experiment.Setting) error {
+	if s.Data.Dir != "" {
+		dir, err := filepath.Abs(s.Data.Dir)
+		if err != nil {
+			return err
+		}
+		s.Data.Dir = dir
+	}
 	return toml.NewEncoder(w).Encode(s.Resolved())
+}
+
+// checkSelection refuses losses and seeds that the run -eval names was not asked
+// to train.
+func (o *options) checkSelection(s experiment.Setting) error {
+	whole, err := parse([]string{"-config", o.file})
+	if err != nil {
+		return err
+	}
+	trained, err := whole.Setting()
+	if err != nil {
+		return usageError{err}
+	}
+	names := map[string]bool{}
+	var list []string
+	for _, l := range trained.Losses {
+		names[l.Name()] = true
+		list = append(list, l.Name())
+	}
+	for _, l := range s.Losses {
+		if !names[l.Name()] {
+			return usagef("-loss %s: the run %s has no such models; it has %s", l.Name(), o.eval, strings.Join(list, ", "))
+		}
+	}
+	for _, seed := range s.Seeds {
+		if !slices.Contains(trained.Seeds, seed) {
+			name := "seeds"
+			if o.given["seed"] {
+				name = "seed"
+			}
+			return usagef("-%s %d: the run %s has no such models; it has %s", name, seed, o.eval, seedText(trained.Seeds))
+		}
+	}
+	return nil
 }
 
 // fromRun reads the configuration of the run -eval names.
 func (o *options) fromRun() error {
-	path := o.eval + string(os.PathSeparator) + "config.toml"
+	path := filepath.Join(o.eval, run.ConfigFile)
 	var bad error
 	o.fs.Visit(func(f *flag.Flag) {
 		if !slices.Contains([]string{"eval", "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std"}, f.Name) && bad == nil {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/csv"
+	"encoding/json"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +23,7 @@ func TestEvalLosses(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "run")
 	mustTrain(t, "-data", smallData(t), "-loss", strings.Join(experiment.LossNames(), ","), "-samples", "2", "-multipliers", "0.5,1", "-tau", "0.1", "-rounds", "2", "-out", from)
 	for _, loss := range append(experiment.LossNames(), "mse,optnet") {
-		if o := mustTrain(t, "-eval", from, "-loss", loss, "-out", "none"); !strings.Contains(o.stderr, "exactly") {
+		if o := mustTrain(t, "-eval", from, "-loss", loss, "-out", "none"); !strings.Contains(o.stderr, "Computed again and equal to") {
 			t.Errorf("%s: %v", loss, o)
 		}
 	}
@@ -73,7 +77,7 @@ func TestEval(t *testing.T) {
 			mustTrain(t, append(strings.Fields(args), "-data", smallData(t), "-loss", "mse,rspo+", "-seeds", "1,2", "-rounds", "3", "-out", from)...)
 			want := results(t, from)
 			o := mustTrain(t, "-eval", from)
-			if !strings.Contains(o.stderr, "exactly") {
+			if !strings.Contains(o.stderr, "Computed again and equal to") {
 				t.Errorf("it does not say that it reproduces: %v", o)
 			}
 			eval := filepath.Join(from, "eval")
@@ -98,14 +102,185 @@ func TestEval(t *testing.T) {
 			if files := tree(t, eval); len(files) != tables+2 || files[run.ResultFile] == "" || files[run.VersionFile] == "" {
 				t.Errorf("%d files, want %d tables, the result and the version", len(files), tables)
 			}
-			// The second time the folder is taken, and another one is not.
-			checkError(t, program("-eval", from), exitFailed, "not empty")
-			o = mustTrain(t, "-eval", from, "-out", "none", "-loss", "rspo+", "-seed", "2", "-json")
-			if !strings.HasPrefix(o.stdout, "{") {
-				t.Errorf("-eval -json: %v", o)
+			// All of it is the object that training left.
+			if a, b := read(t, from, run.ResultFile), read(t, eval, run.ResultFile); a != b {
+				t.Errorf("the result of evaluation is\n%s\nwant\n%s", b, a)
 			}
+			// A second evaluation replaces the first.
+			mustTrain(t, "-eval", from, "-loss", "rspo+", "-seed", "2")
+			if r := results(t, eval); len(r) != 1 || len(r[0].Seeds) != 1 || r[0].Seeds[0].Steps != want[1].Seeds[1].Steps {
+				t.Errorf("a second evaluation leaves %+v", r)
+			}
+			if _, err := os.Stat(filepath.Join(eval, "mse")); err == nil {
+				t.Error("tables of the first evaluation are still there")
+			}
+			onlyEntries(t, from, run.ConfigFile, "eval", run.MetricsFile, run.ModelsDir, run.ResultFile, run.TimingFile, run.VersionFile)
 		})
 	}
+}
+
+// onlyEntries checks what lies directly in a folder.
+func onlyEntries(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s holds %v, want %v", dir, got, want)
+	}
+}
+
+// TestEvalTable: the table and the JSON of an evaluation are those of training,
+// but for clock values.
+func TestEvalTable(t *testing.T) {
+	var clock = regexp.MustCompile(`"wall_seconds":[^,}]*`)
+	for _, args := range []string{"", "-loss rspo+,mse -lr tuned", "-loss spo+,optnet -personalizer interp", "-regime local", "-regime centralized"} {
+		from := filepath.Join(t.TempDir(), "run")
+		train := append(strings.Fields(args), "-data", smallData(t), "-seeds", "1,2", "-rounds", "2")
+		table := mustTrain(t, append(train, "-out", from)...).stdout
+		table, _, _ = strings.Cut(table, "\n\n"+from)
+		if got := mustTrain(t, "-eval", from, "-out", "none").stdout; strings.TrimSpace(got) != strings.TrimSpace(table) {
+			t.Errorf("%s: evaluation prints\n%s\ntraining\n%s", args, got, table)
+		}
+		a, b := mustTrain(t, append(train, "-out", "none", "-json")...).stdout, mustTrain(t, "-eval", from, "-out", "none", "-json").stdout
+		if a, b := clock.ReplaceAllString(a, `"wall_seconds":0`), clock.ReplaceAllString(b, `"wall_seconds":0`); a != b {
+			t.Errorf("%s: evaluation prints\n%s\ntraining\n%s", args, b, a)
+		}
+	}
+}
+
+// TestEvalFolder: what an evaluation did not write is never replaced, and one
+// that fails leaves everything as it was.
+func TestEvalFolder(t *testing.T) {
+	dir := t.TempDir()
+	from := filepath.Join(dir, "run")
+	mustTrain(t, "-data", smallData(t), "-rounds", "1", "-seeds", "1,2", "-out", from)
+	checkError(t, program("-eval", from, "-out", from), exitFailed, from+" is not empty", run.ConfigFile, "-out")
+	mustTrain(t, "-eval", from)
+	eval := filepath.Join(from, "eval")
+	before := tree(t, eval)
+	model := filepath.Join(from, run.ModelFile("rspo+", 2, "personal"))
+	whole := read(t, model)
+	write(t, model, whole[:len(whole)/2])
+	checkError(t, program("-eval", from), exitFailed, model)
+	if after := tree(t, eval); !maps.Equal(after, before) {
+		t.Error("a failed evaluation changed the earlier one")
+	}
+	deep := filepath.Join(dir, "new", "deep", "eval")
+	checkError(t, program("-eval", from, "-out", deep), exitFailed, model)
+	onlyEntries(t, dir, "run")
+	write(t, model, whole)
+	// It is named as the user wrote it.
+	t.Chdir(dir)
+	short := filepath.Join("new", "deep", "eval")
+	if o := mustTrain(t, "-eval", from, "-out", short); !strings.Contains(o.stderr, " are in "+short+".\n") {
+		t.Errorf("the folder is not named: %v", o)
+	}
+	onlyEntries(t, filepath.Dir(deep), "eval")
+	// A file of the user's makes the folder theirs.
+	write(t, filepath.Join(eval, "notes.txt"), "mine")
+	checkError(t, program("-eval", from), exitFailed, "not empty", "notes.txt", "-out")
+	if read(t, eval, "notes.txt") != "mine" {
+		t.Error("the user's file was touched")
+	}
+	onlyEntries(t, from, run.ConfigFile, "eval", run.MetricsFile, run.ModelsDir, run.ResultFile, run.TimingFile, run.VersionFile)
+}
+
+// TestEvalTampered: every number of the result that is recomputed is compared,
+// and data that changed are named as the reason.
+func TestEvalTampered(t *testing.T) {
+	from, data := filepath.Join(t.TempDir(), "run"), smallData(t)
+	mustTrain(t, "-data", data, "-rounds", "2", "-seeds", "1,2", "-loss", "spo+", "-personalizer", "interp", "-out", from)
+	file := filepath.Join(from, run.ResultFile)
+	whole := read(t, file)
+	for name, change := range map[string]func(r *run.Result){
+		"mean of federated":         func(r *run.Result) { r.Mean.Fed.Relative *= 1.5 },
+		"last bit of a mean":        func(r *run.Result) { r.Mean.Personal.Absolute = math.Nextafter(r.Mean.Personal.Absolute, 9) },
+		"no mean":                   func(r *run.Result) { r.Mean.Fed = nil },
+		"steps":                     func(r *run.Result) { r.Steps++ },
+		"mean of a stage":           func(r *run.Result) { r.Seeds[1].Fed.Absolute++ },
+		"client":                    func(r *run.Result) { r.Seeds[0].Personal.Clients[2].Absolute++ },
+		"local endpoint":            func(r *run.Result) { r.Seeds[0].LocalEndpoint.Clients[1].Relative++ },
+		"a seed taken out":          func(r *run.Result) { r.Seeds = r.Seeds[1:] },
+		"a client taken out":        func(r *run.Result) { s := r.Seeds[0].Fed; s.Clients = s.Clients[1:] },
+		"a stage where there is no": func(r *run.Result) { r.Seeds[0].LocalEndpoint = nil },
+	} {
+		r := results(t, from)
+		change(&r[0])
+		text, err := json.Marshal(map[string]any{"runs": r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, string(text))
+		o := program("-eval", from, "-out", "none")
+		o.stdout = "" // the table is printed before the comparison
+		checkError(t, o, exitFailed, "do not reproduce", file)
+		if strings.Contains(o.stderr, "dataset has changed") {
+			t.Errorf("%s: %v", name, o)
+		}
+		write(t, file, whole)
+	}
+	test := read(t, data, "test.csv")
+	write(t, filepath.Join(data, "test.csv"), strings.Replace(test, ",-", ",-1", 1))
+	o := program("-eval", from, "-out", "none")
+	o.stdout = ""
+	checkError(t, o, exitFailed, "the dataset has changed", file, "SHA-256")
+	// Data that -data names are compared where they are the run's.
+	if o := mustTrain(t, "-eval", from, "-out", "none", "-data", data); !strings.Contains(o.stderr, "other data") {
+		t.Errorf("other data: %v", o)
+	}
+	write(t, filepath.Join(data, "test.csv"), test)
+	if o := mustTrain(t, "-eval", from, "-out", "none", "-data", data); !strings.Contains(o.stderr, "Computed again and equal to "+file+", bit for bit: 18 regrets of clients, 6 means of stages, and the means over seeds, of 2 training runs.") {
+		t.Errorf("the run's own data by -data: %v", o)
+	}
+	// A result that does not know its data.
+	write(t, file, regexp.MustCompile(`"data_sha256": "[0-9a-f]{64}",`).ReplaceAllString(whole, ""))
+	mustTrain(t, "-eval", from, "-out", "none")
+	if o := mustTrain(t, "-eval", from, "-out", "none", "-data", data); !strings.Contains(o.stderr, "nothing is compared") {
+		t.Errorf("data of a run that did not note its own: %v", o)
+	}
+}
+
+// TestEvalNewClient: federated models are judged on the data of a client the
+// run did not have; that there is no personal model is a clear error.
+func TestEvalNewClient(t *testing.T) {
+	data, more := smallData(t), smallData(t)
+	write(t, filepath.Join(more, "clients.csv"), read(t, more, "clients.csv")+"9,new,3,1,1,1,1\n")
+	for _, split := range []string{"train.csv", "test.csv"} {
+		write(t, filepath.Join(more, split), read(t, more, split)+"9,0.5,-0.5,-3,-2,-1,-2\n9,-0.5,0.25,-1,-2,-3,-2\n")
+	}
+	from := filepath.Join(t.TempDir(), "run")
+	mustTrain(t, "-data", data, "-rounds", "2", "-loss", "mse,rspo+", "-out", from)
+	o := program("-eval", from, "-data", more)
+	if !strings.Contains(o.stdout, "Fed") || strings.Contains(o.stdout, "+P") || strings.Contains(o.stdout, "Interrupted") {
+		t.Errorf("want the federated models only: %v", o)
+	}
+	r := results(t, filepath.Join(from, "eval"))
+	for _, r := range r {
+		if r.Complete || r.Seeds[0].Personal != nil || len(r.Seeds[0].Fed.Clients) != 4 {
+			t.Errorf("kept %+v", r)
+		}
+	}
+	o.stdout = ""
+	checkError(t, o, exitFailed, "client 9", "personal.safetensors", "leave the client out of the data", "train again")
+	// Without a global model there is nothing to judge.
+	local := filepath.Join(t.TempDir(), "run")
+	mustTrain(t, "-data", data, "-rounds", "2", "-regime", "local", "-out", local)
+	checkError(t, program("-eval", local, "-data", more), exitFailed, "client 9", "leave the client out of the data")
+	if _, err := os.Stat(filepath.Join(local, "eval")); err == nil {
+		t.Error("nothing was judged, but there is a folder")
+	}
+	pooled := filepath.Join(t.TempDir(), "run")
+	mustTrain(t, "-data", data, "-rounds", "2", "-regime", "centralized", "-centralized", "single-pooled", "-out", pooled)
+	mustTrain(t, "-eval", pooled, "-data", more)
+	// Fewer clients are no problem.
+	mustTrain(t, "-data", more, "-rounds", "2", "-out", filepath.Join(local, "more"))
+	mustTrain(t, "-eval", filepath.Join(local, "more"), "-data", data)
 }
 
 // checkDecisions reads a table of decisions of the small dataset.
@@ -261,8 +436,11 @@ func TestEvalRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	data = smallData(t)
 	mustTrain(t, "-data", data, "-rounds", "1", "-out", dir)
-	checkError(t, program("-eval", dir, "-loss", "spo+", "-out", "none"), exitFailed, "no models")
-	checkError(t, program("-eval", dir, "-seed", "7", "-out", "none"), exitFailed, "no models")
+	checkError(t, program("-eval", dir, "-loss", "spo+"), exitUsage, "-loss spo+", "it has rspo+")
+	checkError(t, program("-eval", dir, "-loss", "rspo+,mse"), exitUsage, "-loss mse", "it has rspo+")
+	checkError(t, program("-eval", dir, "-seed", "7"), exitUsage, "-seed 7", "it has seed 42")
+	checkError(t, program("-eval", dir, "-seeds", "42,43"), exitUsage, "-seeds 43", "it has seed 42")
+	checkError(t, program("-eval", dir, "-loss", "rspo+", "-seeds", "1..3"), exitUsage, "-seeds 1", "it has seed 42")
 	// A run that was killed has no result: what there is, is judged.
 	if err := os.Remove(filepath.Join(dir, run.ResultFile)); err != nil {
 		t.Fatal(err)

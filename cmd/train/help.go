@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"fedrspo/experiment"
 )
 
 // help prints the flags by group with their defaults.
 func (o *options) help(w io.Writer) {
+	regime := o.fs.Lookup("regime").Value.String()
 	fmt.Fprintf(w, `Train a predictor for the quality of the decisions made from it, and report
 the regret of those decisions.
 
@@ -21,7 +24,7 @@ the regret of those decisions.
     train -eval runs/NAME                  judge saved models again
 
 Defaults are the paper's protocol for -task %s -regime %s.
-`, o.fs.Lookup("task").Value, o.fs.Lookup("regime").Value)
+`, o.fs.Lookup("task").Value, regime)
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n", g.Title)
 		for _, name := range g.Names {
@@ -30,7 +33,9 @@ Defaults are the paper's protocol for -task %s -regime %s.
 			if value != "" {
 				value = " " + value
 			}
-			if f.DefValue != "" && f.DefValue != "false" {
+			if r := experiment.FlagRegime(name); r != "" && string(r) != regime {
+				usage = "only with -regime " + string(r) + ": " + usage
+			} else if f.DefValue != "" && f.DefValue != "false" {
 				usage += " (default " + f.DefValue + ")"
 			}
 			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, wrap(usage, "        ", 80))
@@ -48,12 +53,15 @@ Other methods of the paper, on the knapsack:
 -lr tuned trains every loss with each rate, on every seed, before the runs that
 are reported; result.json keeps the choice.
 
-A run folder holds config.toml (the resolved settings: train -config repeats
-the run), result.json, metrics.jsonl (a line a round), models/LOSS/seed-N/ (in
-safetensors format), version.json and timing.json.
+A run folder holds config.toml (the resolved settings, -data as an absolute
+path: train -config repeats the run), result.json, metrics.jsonl (a line a
+round), models/LOSS/seed-N/ (in safetensors format), version.json and
+timing.json. data_sha256 in result.json identifies the data of a seed.
 
-Ctrl-C keeps what is finished. Exit codes: 0 done, 1 failed, 2 a mistake in the
-flags or the configuration file, 130 interrupted.
+-eval writes its folder at the end, and replaces that of an earlier -eval.
+
+Ctrl-C keeps what training has finished. Exit codes: 0 done, 1 failed, 2 a
+mistake in the flags or the configuration file, 130 interrupted.
 `)
 }
 

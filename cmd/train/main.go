@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -52,12 +53,12 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "train: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintf(stderr, "train: %s\n", oneLine(err))
 	var usage usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintln(stderr, "Run train -h for the flags.")
+		fmt.Fprintf(stderr, "train: %s (train -h explains the flags)\n", oneLine(err))
 		return exitUsage
 	}
+	fmt.Fprintf(stderr, "train: %s\n", oneLine(err))
 	return exitFailed
 }
 
@@ -146,11 +147,21 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 			return errors.Join(err, werr)
 		}
 	}
-	if err != nil && !(ctx.Err() != nil && errors.Is(err, context.Canceled)) {
-		return err
+	var notes []string
+	if note := freezeNote(s); note != "" {
+		notes = append(notes, note)
 	}
-	if perr := report(o, s, results, timing, stdout); perr != nil {
-		return perr
+	switch {
+	case err == nil:
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		notes = append(notes, "Interrupted: only what was finished is shown.")
+	case !slices.ContainsFunc(results, func(r run.Result) bool { return len(r.Seeds) > 0 }):
+		return err
+	default:
+		notes = append(notes, "Failed: only what was finished is shown.")
+	}
+	if perr := report(o, s, results, timing, stdout, notes); perr != nil {
+		return errors.Join(err, perr)
 	}
 	if folder != nil && !o.json {
 		fmt.Fprintf(stdout, "\n%s in %.2f s\n", folder.Path(), timing.WallSeconds)
@@ -178,62 +189,12 @@ func outFolder(out, task string, now time.Time) (*run.Folder, error) {
 	return run.Create(out)
 }
 
-// evaluate judges the models of an earlier run.
-func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, stderr io.Writer) error {
-	start := time.Now()
-	from, err := run.Open(o.eval)
-	if err != nil {
-		return err
-	}
-	var to *run.Folder
-	if o.out != "none" {
-		path := o.out
-		if path == "" {
-			path = from.Path("eval")
-		}
-		if to, err = run.Create(path); err != nil {
-			return err
-		}
-		if err := to.WriteJSON(run.VersionFile, experiment.Version()); err != nil {
-			return err
-		}
-	}
-	results, err := s.Evaluate(ctx, from, to)
-	if err != nil {
-		return err
-	}
-	if to != nil {
-		if err := to.WriteResults(results); err != nil {
-			return err
-		}
-	}
-	if err := report(o, s, results, run.Timing{WallSeconds: time.Since(start).Seconds()}, stdout); err != nil {
-		return err
-	}
-	saved, err := from.Results()
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		fmt.Fprintf(stderr, "The run was killed before it wrote %s; its models are judged, not compared.\n", from.Path(run.ResultFile))
-	case err != nil:
-		return err
-	case !o.given["data"]:
-		if err := run.SameRegrets(results, saved); err != nil {
-			return fmt.Errorf("the saved models do not reproduce %s: %w", from.Path(run.ResultFile), err)
-		}
-		fmt.Fprintf(stderr, "The saved models reproduce %s exactly.\n", from.Path(run.ResultFile))
-	}
-	if to != nil {
-		fmt.Fprintf(stderr, "Predictions and decisions are in %s.\n", to.Path())
-	}
-	return nil
-}
-
-// report prints the results as a table or as JSON.
-func report(o *options, s experiment.Setting, results []run.Result, timing run.Timing, stdout io.Writer) error {
+// report prints the results as a table with notes, or as JSON.
+func report(o *options, s experiment.Setting, results []run.Result, timing run.Timing, stdout io.Writer, notes []string) error {
 	if o.json {
 		return printJSON(stdout, jsonReport(results, timing))
 	}
-	return printTable(stdout, s, results, o.std == "population")
+	return printTable(stdout, s, results, o.std == "population", notes)
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -15,8 +15,10 @@ import (
 type options struct {
 	*experiment.Flags
 	fs *flag.FlagSet
-	// given are the flags on the command line itself.
-	given map[string]bool
+	// given are the flags on the command line itself, inFile those that were set
+	// by the configuration file, file.
+	given, inFile map[string]bool
+	file          string
 
 	// How to run it.
 	workers                    int
@@ -79,12 +81,27 @@ func (o *options) load(args []string) error {
 		return err
 	case o.fs.NArg() > 0:
 		return usagef("unexpected argument %q; settings are flags, as in -loss spo+", o.fs.Arg(0))
+	}
+	for _, name := range []string{"config", "eval", "export"} {
+		if f := o.fs.Lookup(name); o.given[name] && f.Value.String() == "" {
+			return usagef("-%s has an empty value, want a path", name)
+		}
+	}
+	switch {
 	case o.eval != "":
 		return o.fromRun()
 	case o.config != "":
 		return o.read(o.config)
 	}
 	return nil
+}
+
+// named is how the user wrote a flag: as one, or as a key of the file.
+func (o *options) named(name string) string {
+	if o.inFile[name] {
+		return fmt.Sprintf("config: %s: key %q", o.file, name)
+	}
+	return "-" + name
 }
 
 // parseArgs parses the command line, reading on after -h.
@@ -107,26 +124,33 @@ func (o *options) setting() (experiment.Setting, error) {
 		case o.given[u.Flag]:
 			return experiment.Setting{}, usagef("-%s has no effect here: %s", u.Flag, u.Why)
 		case o.eval == "": // -eval may ask for a part of what the file says
-			return experiment.Setting{}, usagef("config: %s: key %q has no effect here: %s", o.config, u.Flag, u.Why)
+			return experiment.Setting{}, usagef("%s has no effect here: %s", o.named(u.Flag), u.Why)
 		}
 	}
 	s, err := o.Setting()
-	if err != nil {
+	var bad *experiment.FlagError
+	switch {
+	case errors.As(err, &bad):
+		return s, usagef("%s %s", o.named(bad.Flag), bad.Problem)
+	case err != nil:
 		return s, usageError{err}
 	}
 	s.Config.Workers = o.workers
 	switch {
 	case o.workers < 0 || o.workers > maxWorkers:
-		return s, usagef("-workers is %d, want a whole number from 0 to %d", o.workers, maxWorkers)
+		return s, usagef("%s is %d, want a whole number from 0 to %d", o.named("workers"), o.workers, maxWorkers)
 	case !slices.Contains([]string{"auto", "on", "off"}, o.progress):
-		return s, usagef("progress %q, want auto, on or off", o.progress)
+		return s, usagef("%s is %q, want auto, on or off", o.named("progress"), o.progress)
 	case o.std != "sample" && o.std != "population":
-		return s, usagef("std %q, want sample or population", o.std)
+		return s, usagef("%s is %q, want sample or population", o.named("std"), o.std)
 	case o.given["std"] && o.json:
 		return s, usagef("-std has no effect with -json: it shapes the table")
 	}
-	if o.export != "" {
+	switch {
+	case o.export != "":
 		return s, o.checkExport(s)
+	case o.eval != "" && (o.given["loss"] || o.given["seed"] || o.given["seeds"]):
+		return s, o.checkSelection(s)
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"fedrspo/run"
 )
@@ -222,7 +223,7 @@ func TestOut(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	o := mustTrain(t, "-data", smallData(t), "-out", "none", "-loss", "mse,rspo+", "-seeds", "1..12", "-rounds", "1")
-	for _, want := range []string{"mse", "rspo+", "Fed", "+P", "relative regret %", "... (12)", "±"} {
+	for _, want := range []string{"mse", "rspo+", "Fed", "+P", "relative", "regret %", "clients", "... (12)", "±"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("the table lacks %q:\n%s", want, o.stdout)
 		}
@@ -245,6 +246,7 @@ func TestTableColumns(t *testing.T) {
 		{"", "frozen", "rho|multiplier|validation"},
 		{"-loss mse,optnet", "multiplier", "rho"},
 		{"-loss spo+ -personalizer interp", "rho|+P, rho 0|by interp", "multiplier"},
+		{"-loss rspo+,optnet,spo+ -personalizer interp", "frozen|rho|multiplier|+P, rho 0", "validation"},
 		{"-personal-loss mse -personalizer ditto", "by ditto|with mse", "rho |multiplier"},
 		{"-loss mse,spo+ -lr tuned", "validation|mse 0.0|spo+ 0.0|0.001: |0.03: ", "rho|multiplier"},
 	} {
@@ -254,7 +256,7 @@ func TestTableColumns(t *testing.T) {
 				t.Errorf("%s: the table lacks %q:\n%s", c.args, want, o.stdout)
 			}
 		}
-		header := strings.Split(o.stdout, "\n")[2]
+		header := strings.Split(o.stdout, "\n")[3]
 		for _, not := range strings.Split(c.without, "|") {
 			if strings.Contains(header, not) {
 				t.Errorf("%s: the table has %q:\n%s", c.args, not, o.stdout)
@@ -263,6 +265,36 @@ func TestTableColumns(t *testing.T) {
 		if strings.Contains(o.stdout, "NaN") {
 			t.Errorf("%s:\n%s", c.args, o.stdout)
 		}
+		for line := range strings.Lines(o.stdout[strings.Index(o.stdout, "\n\n"):]) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 110 || strings.HasSuffix(line, " \n") {
+				t.Errorf("%s: a line of %d characters: %q", c.args, n, line)
+			}
+		}
+	}
+}
+
+// TestSpreads: the deviations over clients and seeds are those of the result.
+func TestSpreads(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	o := mustTrain(t, "-data", smallData(t), "-loss", "mse", "-rounds", "1", "-seeds", "1,2", "-out", dir)
+	var relative, absolute, overClients, absOverClients []float64
+	for _, s := range results(t, dir)[0].Seeds {
+		var rel, abs []float64
+		for _, c := range s.Personal.Clients {
+			rel, abs = append(rel, 100*c.Relative), append(abs, c.Absolute)
+		}
+		m, std := run.MeanStd(rel)
+		relative, overClients = append(relative, m), append(overClients, std)
+		m, std = run.MeanStd(abs)
+		absolute, absOverClients = append(absolute, m), append(absOverClients, std)
+	}
+	rel, relStd := run.MeanStd(relative)
+	abs, absStd := run.MeanStd(absolute)
+	spread, _ := run.MeanStd(overClients)
+	absSpread, _ := run.MeanStd(absOverClients)
+	want := fmt.Sprintf("mse +P %.2f ± %.2f ± %.2f %.4g ± %.3g ± %.3g", rel, relStd, spread, abs, absStd, absSpread)
+	if got := strings.Join(strings.Fields(o.stdout), " "); !strings.Contains(got, want) {
+		t.Errorf("want the row %s in\n%s", want, o.stdout)
 	}
 }
 

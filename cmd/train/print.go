@@ -28,8 +28,8 @@ func jsonReport(results []run.Result, timing run.Timing) any {
 		runs[k].Seeds = slices.Clone(r.Seeds)
 		for i := range runs[k].Seeds {
 			s := &runs[k].Seeds[i]
-			s.Steps = 0
-			s.Fed, s.Personal = withoutClients(s.Fed), withoutClients(s.Personal)
+			s.Steps, s.Data = 0, ""
+			s.Fed, s.Personal, s.LocalEndpoint = withoutClients(s.Fed), withoutClients(s.Personal), withoutClients(s.LocalEndpoint)
 		}
 		for _, t := range timing.Runs {
 			if t.Loss != r.Loss {
@@ -58,9 +58,9 @@ func withoutClients(s *run.StageResult) *run.StageResult {
 	return &run.StageResult{Regret: s.Regret}
 }
 
-// printTable prints a row per loss and stage; population chooses the divisor of
-// deviations.
-func printTable(w io.Writer, s experiment.Setting, results []run.Result, population bool) error {
+// printTable prints a row per loss and stage, and the notes below; population
+// chooses the divisor of deviations.
+func printTable(w io.Writer, s experiment.Setting, results []run.Result, population bool, notes []string) error {
 	fmt.Fprintln(w, title(s))
 	fmt.Fprintln(w)
 	t := table{population: population}
@@ -71,22 +71,42 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result, populat
 		return err
 	}
 	printTuning(w, results)
-	if slices.ContainsFunc(results, func(r run.Result) bool { return !r.Complete }) {
-		fmt.Fprint(w, "\nInterrupted: only what was finished is shown.\n")
+	if len(notes) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, n := range notes {
+		fmt.Fprintln(w, n)
 	}
 	return nil
 }
 
-// title says what was run.
-func title(s experiment.Setting) string {
-	seeds := make([]string, len(s.Seeds))
-	for i, n := range s.Seeds {
+// freezeNote says where the freeze rule has nothing to look at, or "".
+func freezeNote(s experiment.Setting) string {
+	without, clients := s.Unmonitored()
+	switch {
+	case without == 0 || !experiment.Regularized(s.PersonalLosses()):
+	case without == clients:
+		return "There are no validation samples: the freeze rule of rspo+ never fires."
+	case !s.Config.SinglePooled:
+		return fmt.Sprintf("%d of %d clients have no validation samples: the freeze rule of rspo+ never fires there.", without, clients)
+	}
+	return ""
+}
+
+// seedText lists the first seeds.
+func seedText(list []int64) string {
+	seeds := make([]string, len(list))
+	for i, n := range list {
 		seeds[i] = fmt.Sprint(n)
 	}
-	list := strings.Join(seeds, ", ")
 	if len(seeds) > 8 {
-		list = fmt.Sprintf("%s, ... (%d)", strings.Join(seeds[:8], ", "), len(seeds))
+		return fmt.Sprintf("seed %s, ... (%d)", strings.Join(seeds[:8], ", "), len(seeds))
 	}
+	return "seed " + strings.Join(seeds, ", ")
+}
+
+// title says what was run.
+func title(s experiment.Setting) string {
 	data := "generated data"
 	if s.Data.Dir != "" {
 		data = s.Data.Dir
@@ -100,7 +120,7 @@ func title(s experiment.Setting) string {
 	if l := s.Config.PersonalLoss; l != nil {
 		text += ", +P with " + l.Name()
 	}
-	return text + ", seed " + list
+	return text + ", " + seedText(s.Seeds)
 }
 
 // printTuning says how learning rates were chosen.
@@ -137,11 +157,15 @@ type table struct {
 	rows       [][]string
 }
 
-// columns are the headings; those from optional on may be left out.
-var columns = []string{"loss", "stage", "relative regret %", "over seeds", "over clients", "absolute regret", "over seeds", "lambda", "frozen %", "rho", "multiplier"}
+// columns are the two lines of headings; columns from optional on may be left
+// out.
+var columns = [][]string{
+	{"", "", "relative", "over", "over", "absolute", "over", "over", "", "", "", ""},
+	{"loss", "stage", "regret %", "seeds", "clients", "regret", "seeds", "clients", "lambda", "frozen %", "rho", "multiplier"},
+}
 
 // optional is the first column that may be left out.
-const optional = 9
+const optional = 10
 
 // add adds the rows of a loss.
 func (t *table) add(r run.Result, cfg train.Config) {
@@ -163,15 +187,16 @@ func (t *table) add(r run.Result, cfg train.Config) {
 
 // row adds a row; freezes says that the stage has schedules that may freeze.
 func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool) {
-	var relative, absolute, overClients, lambda, frozen, rho, multiplier []float64
+	var relative, absolute, overClients, absOverClients, lambda, frozen, rho, multiplier []float64
 	for _, s := range stages {
 		relative = append(relative, 100*s.Relative)
 		absolute = append(absolute, s.Absolute)
-		var clients []float64
+		var clients, absClients []float64
 		stopped := 0.0
 		l := 0.0
 		for _, c := range s.Clients {
 			clients = append(clients, 100*c.Relative)
+			absClients = append(absClients, c.Absolute)
 			l += c.Lambda / float64(len(s.Clients))
 			if c.FrozenAfter != nil {
 				stopped += 100 / float64(len(s.Clients))
@@ -184,16 +209,19 @@ func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool)
 			}
 		}
 		_, std := t.meanStd(clients)
-		overClients, lambda, frozen = append(overClients, std), append(lambda, l), append(frozen, stopped)
+		_, absStd := t.meanStd(absClients)
+		overClients, absOverClients = append(overClients, std), append(absOverClients, absStd)
+		lambda, frozen = append(lambda, l), append(frozen, stopped)
 	}
 	rel, relStd := t.meanStd(relative)
 	abs, absStd := t.meanStd(absolute)
 	spread, _ := t.meanStd(overClients)
-	deviation := func(x float64, digits int) string {
+	absSpread, _ := t.meanStd(absOverClients)
+	overSeeds := func(x float64, format string) string {
 		if len(stages) == 1 {
 			return "-"
 		}
-		return fmt.Sprintf("± %.*f", digits, x)
+		return fmt.Sprintf(format, x)
 	}
 	// A dash stands for what the loss or the stage does not have.
 	mean := func(v []float64, format string, there bool) string {
@@ -204,8 +232,8 @@ func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool)
 		return fmt.Sprintf(format, m)
 	}
 	l, _ := t.meanStd(lambda)
-	t.rows = append(t.rows, []string{loss, stage, fmt.Sprintf("%.2f", rel), deviation(relStd, 2), fmt.Sprintf("± %.2f", spread),
-		fmt.Sprintf("%.4g", abs), deviation(absStd, 3), mean(lambda, "%.3g", l > 0), mean(frozen, "%.0f", l > 0 && freezes && multiplier == nil),
+	t.rows = append(t.rows, []string{loss, stage, fmt.Sprintf("%.2f", rel), overSeeds(relStd, "± %.2f"), fmt.Sprintf("± %.2f", spread),
+		fmt.Sprintf("%.4g", abs), overSeeds(absStd, "± %.3g"), fmt.Sprintf("± %.3g", absSpread), mean(lambda, "%.3g", l > 0), mean(frozen, "%.0f", l > 0 && freezes && multiplier == nil),
 		mean(rho, "%.2f", true), mean(multiplier, "%.3g", true)})
 }
 
@@ -219,8 +247,9 @@ func (t *table) meanStd(v []float64) (mean, std float64) {
 }
 
 func (t *table) print(w io.Writer) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range append([][]string{columns}, t.rows...) {
+	var text strings.Builder
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range slices.Concat(columns, t.rows) {
 		for k, text := range row {
 			if k < optional || slices.ContainsFunc(t.rows, func(r []string) bool { return r[k] != "-" }) {
 				fmt.Fprint(tw, text, "\t")
@@ -228,5 +257,14 @@ func (t *table) print(w io.Writer) error {
 		}
 		fmt.Fprintln(tw)
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	// The writer pads the first column too, and headings that end early.
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(strings.TrimPrefix(line, "  "), " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -5,9 +5,11 @@ package main
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +19,8 @@ import (
 )
 
 // interrupt runs the program as a process of its own, sends it the signal once
-// a first model is there, and returns what it left.
-func interrupt(t *testing.T, sig os.Signal, dir string, args ...string) outcome {
+// a file of the pattern is there, and returns what it left.
+func interrupt(t *testing.T, sig os.Signal, pattern string, args ...string) outcome {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -34,12 +36,12 @@ func interrupt(t *testing.T, sig os.Signal, dir string, args ...string) outcome 
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if files, _ := filepath.Glob(filepath.Join(dir, "models", "*", "*", "*.safetensors")); len(files) > 0 {
+		if files, _ := filepath.Glob(pattern); len(files) > 0 {
 			break
 		}
 		if time.Now().After(deadline) {
 			_ = cmd.Process.Kill()
-			t.Fatalf("no model after a minute: %s", stderr.String())
+			t.Fatalf("no %s after a minute: %s", pattern, stderr.String())
 		}
 	}
 	// In the middle of a later run, not at its edge.
@@ -66,7 +68,7 @@ func TestInterrupt(t *testing.T) {
 	for name, sig := range map[string]os.Signal{"SIGINT": os.Interrupt, "SIGTERM": syscall.SIGTERM} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
-			o := interrupt(t, sig, dir, "-seeds", "1..500", "-loss", "rspo+,mse", "-out", dir, "-workers", "1")
+			o := interrupt(t, sig, filepath.Join(dir, "models", "*", "*", "*.safetensors"), "-seeds", "1..500", "-loss", "rspo+,mse", "-out", dir, "-workers", "1")
 			if o.code != exitInterrupted || o.stderr != "train: interrupted\n" || !strings.Contains(o.stdout, "Interrupted: only what was finished is shown.") {
 				t.Errorf("want exit code 130 and what was finished, got %v", o)
 			}
@@ -100,10 +102,34 @@ func TestInterrupt(t *testing.T) {
 				}
 			}
 			o = mustTrain(t, "-eval", dir, "-out", "none")
-			if !strings.Contains(o.stderr, "exactly") || !strings.Contains(o.stdout, "Interrupted") {
+			if !strings.Contains(o.stderr, "Computed again and equal to") || !strings.Contains(o.stdout, "Interrupted") {
 				t.Errorf("evaluation of what is there: %v", o)
 			}
 			checkError(t, program("-eval", dir, "-seed", "500", "-out", "none"), exitFailed, "no models")
 		})
+	}
+}
+
+// TestInterruptEval: Ctrl-C in an evaluation leaves the folder of an earlier
+// one, or none, and nothing beside it.
+func TestInterruptEval(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	mustTrain(t, "-seeds", "1..60", "-loss", "mse", "-rounds", "1", "-epochs", "1", "-personal-rounds", "0", "-out", dir)
+	entries := []string{run.ConfigFile, run.MetricsFile, run.ModelsDir, run.ResultFile, run.TimingFile, run.VersionFile}
+	stop := func() {
+		t.Helper()
+		o := interrupt(t, os.Interrupt, filepath.Join(dir, ".eval.tmp-*", "mse", "*", "fed.csv"), "-eval", dir)
+		if o.code != exitInterrupted || o.stderr != "train: interrupted\n" || o.stdout != "" {
+			t.Errorf("want exit code 130 and nothing else, got %v", o)
+		}
+	}
+	stop()
+	onlyEntries(t, dir, entries...)
+	mustTrain(t, "-eval", dir, "-seed", "1")
+	before := tree(t, filepath.Join(dir, "eval"))
+	stop()
+	onlyEntries(t, dir, slices.Insert(entries, 1, "eval")...)
+	if !maps.Equal(tree(t, filepath.Join(dir, "eval")), before) {
+		t.Error("an interrupted evaluation changed the earlier one")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 // TestUsageErrors goes through the rules of the flags: every mistake is one
-// line, a hint and exit code 2, and nothing is written.
+// line and exit code 2, and nothing is written.
 func TestUsageErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	data := smallData(t)
@@ -49,7 +50,7 @@ func TestUsageErrors(t *testing.T) {
 		"-seeds 1..2000000000": "more than",
 		"-seeds -9223372036854775808..9223372036854775807": "more than",
 		"-seeds 1..90000,100001..200000":                   "more than",
-		"-fraction 1.5":                                    "1.5",
+		"-fraction 1.5":                                    "-fraction is 1.5, want a share of the clients, above 0 to 1, or their whole number",
 		// Flags that would have no effect.
 		"-data D -eta-obj 1":                                    "-eta-obj",
 		"-data D -eta-constr 0":                                 "-eta-constr",
@@ -85,8 +86,9 @@ func TestUsageErrors(t *testing.T) {
 		"-config no-such-file.toml":                             "no-such-file.toml",
 		"-config .":                                             "config",
 		"-eval no-such-run":                                     "no-such-run",
-		"-eta-obj 11":                                           "eta_obj",
-		"-eta-constr -1":                                        "eta_constr",
+		"-eta-obj 11":                                           "-eta-obj is 11, want 0 or a number from 1e-09 to 10",
+		"-eta-obj NaN":                                          "-eta-obj is NaN",
+		"-eta-constr -1":                                        "-eta-constr is -1",
 		"-regime local -loss mse -seeds 1..2 -epochs 0 -json":   "-epochs",
 		"-json -progress on -workers -1":                        "-workers",
 		"-model linear -device cpu -loss rspo+,spo+ -batch -64": "-batch",
@@ -150,6 +152,13 @@ func TestUsageErrors(t *testing.T) {
 		}
 		t.Run(args, func(t *testing.T) { checkError(t, program(list...), exitUsage, want) })
 	}
+	for _, name := range []string{"eval", "export", "config"} {
+		checkError(t, program("-"+name, ""), exitUsage, "-"+name+" has an empty value")
+		checkError(t, program("-"+name+"=", "-seed", "1"), exitUsage, "-"+name+" has an empty value")
+	}
+	checkError(t, program("-seeds", ""), exitUsage, "-seeds", "at least one seed")
+	checkError(t, program("-loss", " "), exitUsage, "-loss", "at least one of rspo+")
+	checkError(t, program("-loss", "optnet", "-multipliers", ""), exitUsage, "-multipliers", "at least one number")
 	if left := tree(t, "."); len(left) != 0 {
 		t.Errorf("usage errors left files: %v", left)
 	}
@@ -248,9 +257,6 @@ func TestNumbers(t *testing.T) {
 					return
 				}
 				want := "-" + f.Name
-				if strings.HasPrefix(f.Name, "eta") {
-					want = "eta" // the task calls its own settings eta_obj and so on
-				}
 				checkError(t, got, exitUsage, want)
 			})
 		}
@@ -290,7 +296,74 @@ func regrets(t *testing.T, stdout string) string {
 // where, and not a result.
 func TestDiverging(t *testing.T) {
 	args := []string{"-data", smallData(t), "-out", "none", "-loss", "mse"}
-	checkError(t, program(append(args, "-lr", "1e200")...), exitFailed, "mse, seed 42", "round", "client", "finite")
+	checkError(t, program(append(args, "-lr", "1e200")...), exitFailed, "mse, seed 42", "round 0", "client 1", "epoch 1", "batch 0", "finite", "smaller learning rate (-lr)")
+}
+
+// TestFailingLoss: what other losses have finished is shown and kept when one
+// fails, and the error comes last.
+func TestFailingLoss(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"-data", smallData(t), "-loss", "spo+,mse", "-lr", "1e100"}
+	o := program(append(args, "-out", dir)...)
+	for _, want := range []string{"spo+", "Failed: only what was finished is shown.", dir} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("the output lacks %q: %v", want, o)
+		}
+	}
+	if r := results(t, dir); !r[0].Complete || r[1].Complete || len(r[0].Seeds) != 1 || len(r[1].Seeds) != 0 {
+		t.Errorf("kept: %+v", r)
+	}
+	o.stdout = ""
+	checkError(t, o, exitFailed, "mse, seed 42", "-lr")
+	o = program(append(args, "-out", "none", "-json")...)
+	var printed struct{ Runs []run.Result }
+	if err := json.Unmarshal([]byte(o.stdout), &printed); err != nil || o.code != exitFailed || len(printed.Runs) != 2 || !printed.Runs[0].Complete {
+		t.Errorf("-json: %v, %v", err, o)
+	}
+	// What finished before can be judged.
+	mustTrain(t, "-eval", dir)
+}
+
+// TestDataErrors: what lacks in the data is said of the data.
+func TestDataErrors(t *testing.T) {
+	without := func(split string) string {
+		data := smallData(t)
+		var kept strings.Builder
+		for line := range strings.Lines(read(t, data, split)) {
+			if !strings.HasPrefix(line, "2,") {
+				kept.WriteString(line)
+			}
+		}
+		write(t, filepath.Join(data, split), kept.String())
+		return data
+	}
+	data := without("test.csv")
+	checkError(t, program("-data", data, "-out", "none"), exitFailed, "data "+data, "client 2 has no test samples")
+	data = without("train.csv")
+	checkError(t, program("-data", data, "-out", "none", "-regime", "local"), exitFailed, "data "+data, "client 2 has no training samples")
+	o := program("-clients", "30", "-train-samples", "40", "-test-samples", "20", "-out", "none")
+	checkError(t, o, exitFailed, "generated data", "client 21 has no test samples")
+	if strings.Contains(o.stderr, "configuration") {
+		t.Errorf("the data are called a configuration: %v", o)
+	}
+	// Without validation samples there is no freeze rule, and a line that says so.
+	data = without("validation.csv")
+	note := "1 of 3 clients have no validation samples: the freeze rule of rspo+ never fires there.\n"
+	args := []string{"-out", "none", "-rounds", "1", "-data"}
+	if o := mustTrain(t, append(args, data)...); strings.Count(o.stdout, note) != 1 {
+		t.Errorf("some clients lack validation samples: %v", o)
+	}
+	header, _, _ := strings.Cut(read(t, data, "validation.csv"), "\n")
+	write(t, filepath.Join(data, "validation.csv"), header+"\n")
+	note = "There are no validation samples: the freeze rule of rspo+ never fires.\n"
+	if o := mustTrain(t, append(args, data)...); strings.Count(o.stdout, note) != 1 {
+		t.Errorf("no validation samples: %v", o)
+	}
+	for _, more := range [][]string{{data, "-loss", "mse,spo+"}, {data, "-personal-loss", "mse"}, {data, "-json"}, {smallData(t)}} {
+		if o := mustTrain(t, append(args, more...)...); strings.Contains(o.stdout, "freeze rule") {
+			t.Errorf("%v: a note on the freeze rule: %v", more, o)
+		}
+	}
 }
 
 func TestHelp(t *testing.T) {
@@ -322,8 +395,17 @@ func TestHelp(t *testing.T) {
 	}
 	// The defaults shown are those of the regime, wherever it stands.
 	for _, args := range [][]string{{"-regime", "local", "-h"}, {"-h", "-regime", "local"}, {"-regime=local", "--help", "-json"}} {
-		if o := mustTrain(t, args...); !strings.Contains(o.stdout, "-regime local") || !strings.Contains(o.stdout, "default 60") {
+		if o := mustTrain(t, args...); !strings.Contains(o.stdout, "-regime local") || !strings.Contains(strings.Join(strings.Fields(o.stdout), " "), "(default 60)") {
 			t.Errorf("%v does not show the defaults of local training", args)
+		}
+	}
+	// A flag of another regime says so, and only such a flag.
+	o = mustTrain(t, "-h", "-regime", "local")
+	for name, regime := range map[string]string{"fraction": "federated", "prox": "federated", "personal-rounds": "federated", "rho-selector": "federated", "centralized": "centralized", "rounds": "", "alpha": "", "kappa-lambda": ""} {
+		_, text, _ := strings.Cut(o.stdout, "\n  -"+name+" ")
+		text, _, _ = strings.Cut(text, "\n  -")
+		if got := strings.Contains(text, "only with -regime "+regime+":"); got != (regime != "") {
+			t.Errorf("-%s in the help of -regime local: %s", name, text)
 		}
 	}
 	// Help helps with a mistake on the same line too.

@@ -1,0 +1,79 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"iter"
+	"math"
+
+	"fedrspo/task"
+)
+
+// fingerprints makes the fingerprint of one task after another, once each.
+type fingerprints struct {
+	of  *task.Task
+	sum string
+}
+
+func (f *fingerprints) get(t *task.Task) string {
+	if f.of != t {
+		f.of, f.sum = t, Fingerprint(t)
+	}
+	return f.sum
+}
+
+// Fingerprint is the SHA-256, in hexadecimal, of the bits of everything a
+// result depends on: the clients' IDs, the features and costs of all splits,
+// and the feasible sets: dimension, radius, and the weights and capacity of a
+// knapsack. Names play no part.
+func Fingerprint(t *task.Task) string {
+	d := digest{Hash: sha256.New()}
+	d.ints(t.In, t.Out, len(t.Clients))
+	row := make([]float64, t.In)
+	for _, c := range t.Clients {
+		d.ints(c.ID, c.Polytope.Dim())
+		d.floats(c.Polytope.Radius())
+		if set, ok := c.Polytope.(interface {
+			Weights() iter.Seq2[int, float64]
+			Capacity() float64
+		}); ok {
+			d.floats(set.Capacity())
+			for _, w := range set.Weights() {
+				d.floats(w)
+			}
+		}
+		for _, s := range []task.Split{c.Train, c.Val, c.Test} {
+			d.ints(s.Len())
+			for i := range s.Len() {
+				s.X.Copy(row, i)
+				d.floats(row...)
+				d.floats(s.C.Row(i)...)
+			}
+		}
+	}
+	return hex.EncodeToString(d.Sum(nil))
+}
+
+// digest is a hash of numbers.
+type digest struct {
+	hash.Hash
+	buf []byte
+}
+
+func (d *digest) ints(v ...int) {
+	d.buf = d.buf[:0]
+	for _, n := range v {
+		d.buf = binary.LittleEndian.AppendUint64(d.buf, uint64(n))
+	}
+	d.Write(d.buf) // a hash never fails
+}
+
+func (d *digest) floats(v ...float64) {
+	d.buf = d.buf[:0]
+	for _, x := range v {
+		d.buf = binary.LittleEndian.AppendUint64(d.buf, math.Float64bits(x))
+	}
+	d.Write(d.buf)
+}
