@@ -1,0 +1,181 @@
+package qp
+
+import "math"
+
+// pathFar is the label of a place not reached.
+var pathFar = math.Float64bits(math.Inf(1))
+
+// price looks for the generator of least cost under the gradient g = w - p. If
+// the duality gap is at most limit it returns false, and otherwise the
+// generator, in the free slot, with its e.
+func (q *pathWolfe) price(limit float64) (e float64, more bool) {
+	q.prices++
+	f := q.f
+	p, w, g := q.p[:len(q.w)], q.w, q.g[:len(q.w)]
+	value, least := 0.0, 0.0
+	for v, x := range w {
+		d := x - p[v]
+		g[v] = d
+		value += x * d
+	}
+	// p is 0 in the padding, so that only cells can be below 0.
+	for _, d := range g {
+		least = min(least, d)
+	}
+
+	lost := 0.0
+	if least < 0 {
+		u, v, sum := q.worstPair()
+		if sum < -q.eps {
+			set := q.generator(q.k)
+			clear(set)
+			pathInsert(set, u)
+			pathInsert(set, v)
+			return 0, true
+		}
+		// Raise all cells so that no pair is negative. The endpoints are raised
+		// by -least, so that no step is; every path pays that twice.
+		for v := range g {
+			g[v] += q.eps
+		}
+		g[f.source], g[f.sink] = -least, -least
+		value -= 2 * least
+		// A path pays eps at every cell; a cycle may earn eps/2 at each.
+		lost = q.eps * float64(len(f.place))
+	}
+	offset := 0.0
+	if least < 0 {
+		offset = 1 - least
+	}
+	dist, ok := q.sweepLabels(offset)
+	if ok {
+		q.gap = value - dist + lost
+		if q.gap <= max(limit, 2*lost) {
+			return 1, false
+		}
+		ok = q.backtrack()
+	}
+	if !ok {
+		for v, place := range f.place {
+			q.cost[v] = g[place]
+		}
+		if !q.shortest() {
+			q.gap = math.Inf(1)
+			return 1, false
+		}
+		dist = pathSumOver(q.generator(q.k), g)
+		q.gap = value - dist + lost
+		if q.gap <= max(limit, 2*lost) {
+			return 1, false
+		}
+	}
+	return 1, true
+}
+
+// worstPair returns the inner neighbours of least sum.
+func (q *pathWolfe) worstPair() (u, v int32, sum float64) {
+	f, g := q.f, q.g
+	for _, at := range f.place {
+		if g[at] >= 0 || f.inner[at] == 0 {
+			continue
+		}
+		for _, step := range f.steps {
+			n := at + int32(step)
+			if x := g[at] + g[n]; x < sum && f.inner[n] != 0 {
+				u, v, sum = at, n, x
+			}
+		}
+	}
+	return u, v, sum
+}
+
+// sweepLabels computes the distances of all places from the source, plus
+// offset so that none is negative, and returns the sink's without it. It passes
+// over the places in the order of an earlier solution until nothing changes
+// (Bellman and Ford's algorithm in Gauss and Seidel's manner).
+func (q *pathWolfe) sweepLabels(offset float64) (dist float64, ok bool) {
+	for _, v := range q.order {
+		q.label[v] = pathFar
+	}
+	q.label[q.f.source] = math.Float64bits(q.g[q.f.source] + offset)
+	sweep := q.sweepFour
+	if q.f.eight {
+		sweep = q.sweepEight
+	}
+	for n := 1; n <= pathMaxSweeps; n++ {
+		if sweep() != 0 {
+			continue
+		}
+		if n > 3 {
+			q.sortOrder()
+		}
+		return math.Float64frombits(q.label[q.f.sink]) - offset, true
+	}
+	q.sortOrder()
+	return 0, false
+}
+
+// sweepEight updates every label from its eight neighbours and returns 0 if
+// none changed. Labels are numbers >= 0, whose bits order as they do.
+func (q *pathWolfe) sweepEight() (changed uint64) {
+	label, g, s := q.label, q.g, q.f.stride
+	for _, v := range q.order {
+		i := int(v)
+		up, mid, down := label[i-s-1:][:3], label[i-1:][:3], label[i+s-1:][:3]
+		a := min(min(up[0], up[1]), min(up[2], down[0]))
+		b := min(min(down[1], down[2]), min(mid[0], mid[2]))
+		x := math.Float64bits(math.Float64frombits(min(a, b)) + g[i])
+		changed |= x ^ mid[1]
+		mid[1] = x
+	}
+	return changed
+}
+
+// sweepFour is sweepEight for four neighbours.
+func (q *pathWolfe) sweepFour() (changed uint64) {
+	label, g, s := q.label, q.g, q.f.stride
+	for _, v := range q.order {
+		i := int(v)
+		mid := label[i-1:][:3]
+		a := min(min(label[i-s], label[i+s]), min(mid[0], mid[2]))
+		x := math.Float64bits(math.Float64frombits(a) + g[i])
+		changed |= x ^ mid[1]
+		mid[1] = x
+	}
+	return changed
+}
+
+// sortOrder sorts the places by label, by insertion since they nearly are.
+func (q *pathWolfe) sortOrder() {
+	for i, v := range q.order {
+		x, j := q.label[v], i
+		for ; j > 0 && q.label[q.order[j-1]] > x; j-- {
+			q.order[j] = q.order[j-1]
+		}
+		q.order[j] = v
+	}
+}
+
+// backtrack puts the path of the labels in the free slot. It fails where cells
+// of cost 0 make it turn round.
+func (q *pathWolfe) backtrack() bool {
+	f := q.f
+	set := q.generator(q.k)
+	clear(set)
+	for v := f.sink; ; {
+		if set[v>>6]>>(v&63)&1 != 0 {
+			return false
+		}
+		pathInsert(set, v)
+		if v == f.source {
+			return true
+		}
+		best, at := pathFar, v
+		for _, step := range f.steps {
+			if n := v + int32(step); q.label[n] < best {
+				best, at = q.label[n], n
+			}
+		}
+		v = at
+	}
+}
