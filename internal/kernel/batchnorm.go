@@ -265,15 +265,14 @@ func (b *BatchNorm[T]) do(thread, item int) {
 		for lo := 0; lo < image; lo += step {
 			hi := min(lo+step, image)
 			clear(short)
-			switch {
-			case j.kind == normSums:
+			if j.kind == normSums {
 				columnSums(short[:c], short[c:], at(j.x)[lo:hi])
-			case j.out == nil:
-				gradientSums(short[:c], short[c:], at(j.d)[lo:hi], at(j.dy)[lo:hi], at(j.x)[lo:hi], b.meanT)
-			default:
-				d := at(j.d)[lo:hi]
-				ReLUGrad(d, at(j.dy)[lo:hi], at(j.out)[lo:hi])
-				gradientSums(short[:c], short[c:], d, d, at(j.x)[lo:hi], b.meanT)
+			} else {
+				var out []T
+				if j.out != nil {
+					out = at(j.out)[lo:hi]
+				}
+				gradientSums(short[:c], short[c:], at(j.d)[lo:hi], at(j.dy)[lo:hi], at(j.x)[lo:hi], out, b.meanT)
 			}
 			for i, v := range short {
 				sums[i] += float64(v)

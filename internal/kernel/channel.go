@@ -72,15 +72,15 @@ func columnSumsGeneric[T Float](sum, squares, x []T, from int) {
 	}
 }
 
-// gradientSums adds, for each channel, d to sum and d (x - mean) to product,
-// row by row, and sets d = dy.
-func gradientSums[T Float](sum, product, d, dy, x, mean []T) {
-	c := gradientSumsVector(sum, product, d, dy, x, mean)
-	gradientSumsGeneric(sum, product, d, dy, x, mean, c)
+// gradientSums sets d = dy, or 0 where out is not nil and not positive, and
+// adds, for each channel, d to sum and d (x - mean) to product, row by row.
+func gradientSums[T Float](sum, product, d, dy, x, out, mean []T) {
+	c := gradientSumsVector(sum, product, d, dy, x, out, mean)
+	gradientSumsGeneric(sum, product, d, dy, x, out, mean, c)
 }
 
 // gradientSumsGeneric handles channels [from, len(sum)).
-func gradientSumsGeneric[T Float](sum, product, d, dy, x, mean []T, from int) {
+func gradientSumsGeneric[T Float](sum, product, d, dy, x, out, mean []T, from int) {
 	n := len(sum)
 	if from == n {
 		return
@@ -88,6 +88,9 @@ func gradientSumsGeneric[T Float](sum, product, d, dy, x, mean []T, from int) {
 	for lo := 0; lo < len(x); lo += n {
 		for c := from; c < n; c++ {
 			v := dy[lo+c]
+			if out != nil && !(out[lo+c] > 0) {
+				v = 0
+			}
 			d[lo+c] = v
 			sum[c] += v
 			product[c] += T(v * (x[lo+c] - mean[c]))

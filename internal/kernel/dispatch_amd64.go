@@ -215,9 +215,3 @@ func adamVector[T Float](p, g, m, v []T, c *adamScalars[T]) int {
 	}
 	return n
 }
-
-func scaleShiftVector[T Float](_, _, _, _, _ []T, _ bool) int { return 0 }
-func affine2Vector[T Float](_, _, _, _, _, _ []T) int         { return 0 }
-func columnSumsVector[T Float](_, _, _ []T) int               { return 0 }
-func gradientSumsVector[T Float](_, _, _, _, _, _ []T) int    { return 0 }
-func maxVector[T Float](_ []T, _ []uint8, _ []T, _ uint8) int { return 0 }

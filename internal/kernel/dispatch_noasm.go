@@ -26,5 +26,9 @@ func adamVector[T Float](_, _, _, _ []T, _ *adamScalars[T]) int   { return 0 }
 func scaleShiftVector[T Float](_, _, _, _, _ []T, _ bool) int { return 0 }
 func affine2Vector[T Float](_, _, _, _, _, _ []T) int         { return 0 }
 func columnSumsVector[T Float](_, _, _ []T) int               { return 0 }
-func gradientSumsVector[T Float](_, _, _, _, _, _ []T) int    { return 0 }
-func maxVector[T Float](_ []T, _ []uint8, _ []T, _ uint8) int { return 0 }
+func gradientSumsVector[T Float](_, _, _, _, _, _, _ []T) int { return 0 }
+
+func (p *MaxPool[T]) windowVector(_ []T, _ []uint8, _ []T, _, _ span) int { return 0 }
+func (p *MaxPool[T]) scatterVector(_, _ []T, _ []uint8, _, _ span) int    { return 0 }
+
+func transformVector[T Float](_ transform, _ []T, _, _ int, _ []T, _, _, _ int, _ []T) int { return 0 }

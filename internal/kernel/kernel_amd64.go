@@ -119,3 +119,126 @@ func sumSquaresF64AVX2(s *float64, x *float64, n int)
 //
 //go:noescape
 func sumSquaresF32AVX2(s *float64, x *float32, n int)
+
+// scaleShiftF32AVX2 sets y = max(floor, scale*x + shift) for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func scaleShiftF32AVX2(y *float32, x *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+
+// scaleShiftAddF32AVX2 sets y = max(floor, scale*x + shift + residual) for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func scaleShiftAddF32AVX2(y *float32, x *float32, residual *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+
+// affine2F32AVX2 sets y = p*a + q*b + r for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func affine2F32AVX2(y *float32, a *float32, b *float32, p *float32, q *float32, r *float32, m int, n int, columns int)
+
+// columnSumsF32AVX2 adds x to sum and x*x to squares for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func columnSumsF32AVX2(x *float32, sum *float32, squares *float32, m int, n int, columns int)
+
+// gradientSumsF32AVX2 sets d = dy and adds d to sum and d*(x-mean) to product for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func gradientSumsF32AVX2(d *float32, dy *float32, x *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+
+// gradientSumsReLUF32AVX2 sets d to dy where out > 0, else to 0, and adds d to sum and d*(x-mean) to product for m >= 1 rows, n elements apart, and the given columns, a multiple of 8.
+//
+//go:noescape
+func gradientSumsReLUF32AVX2(d *float32, dy *float32, x *float32, out *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+
+// maxWindowF32AVX2 sets y to the largest elements, and arg, unless it is nil, to their codes,
+// for n channels, a multiple of 32, of a window of rows x cols pixels at x. Rows are row and pixels are pixel elements apart; pixel (h, w) has code h*codes + w.
+// Of equal elements it takes the first, and NaN is larger than every number.
+//
+//go:noescape
+func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+
+// scatterWindowF32AVX2 adds y to the pixels whose code is arg,
+// for n channels, a multiple of 32, of a window of rows x cols pixels at x. Rows are row and pixels are pixel elements apart; pixel (h, w) has code h*codes + w.
+//
+//go:noescape
+func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+
+// winogradInputAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 576 elements.
+//
+//go:noescape
+func winogradInputAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradInputAVX2 transforms n channels, a multiple of 8. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 288 elements.
+//
+//go:noescape
+func winogradInputAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradOutputAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 4x4 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 384 elements.
+//
+//go:noescape
+func winogradOutputAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradOutputAVX2 transforms n channels, a multiple of 8. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 4x4 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 192 elements.
+//
+//go:noescape
+func winogradOutputAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradGradientAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 4x4 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 384 elements.
+//
+//go:noescape
+func winogradGradientAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradGradientAVX2 transforms n channels, a multiple of 8. Vector (i, j) of the 4x4 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 192 elements.
+//
+//go:noescape
+func winogradGradientAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradFilterAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 3x3 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 288 elements.
+//
+//go:noescape
+func winogradFilterAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradFilterAVX2 transforms n channels, a multiple of 8. Vector (i, j) of the 3x3 input is at
+// src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 144 elements.
+//
+//go:noescape
+func winogradFilterAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradFilterGradientAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 3x3 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 288 elements.
+//
+//go:noescape
+func winogradFilterGradientAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// winogradFilterGradientAVX2 transforms n channels, a multiple of 8. Vector (i, j) of the 6x6 input is at
+// src[i*srcRow+j*srcCol], of the 3x3 output at dst[i*dstRow+j*dstCol]. tile is scratch for
+// 144 elements.
+//
+//go:noescape
+func winogradFilterGradientAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+
+// fmaLoopF32AVX512 does n >= 1 times 12 fused multiply-adds of 16 lanes that do not depend on one another.
+//
+//go:noescape
+func fmaLoopF32AVX512(n int)
+
+// fmaLoopF32AVX2 does n >= 1 times 12 fused multiply-adds of 8 lanes that do not depend on one another.
+//
+//go:noescape
+func fmaLoopF32AVX2(n int)

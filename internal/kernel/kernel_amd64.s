@@ -8007,3 +8007,3513 @@ done:
 	VMOVUPD Y3, 96(DI)
 	VZEROUPPER
 	RET
+
+// func scaleShiftF32AVX2(y *float32, x *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+// Requires: AVX
+TEXT ·scaleShiftF32AVX2(SB), NOSPLIT, $0-60
+	MOVQ         y+0(FP), DI
+	MOVQ         x+8(FP), SI
+	MOVQ         scale+16(FP), AX
+	MOVQ         shift+24(FP), BX
+	MOVQ         n+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         columns+48(FP), CX
+	VBROADCASTSS floor+56(FP), Y15
+
+columns32:
+	CMPQ    CX, $0x20
+	JLT     less32
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 32(BX), Y5
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 64(BX), Y6
+	VMOVUPS 96(AX), Y3
+	VMOVUPS 96(BX), Y7
+	XORQ    R10, R10
+	MOVQ    m+32(FP), R11
+
+rows4:
+	VMULPS  (SI)(R10*1), Y0, Y8
+	VADDPS  Y4, Y8, Y8
+	VMAXPS  Y8, Y15, Y8
+	VMOVUPS Y8, (DI)(R10*1)
+	VMULPS  32(SI)(R10*1), Y1, Y9
+	VADDPS  Y5, Y9, Y9
+	VMAXPS  Y9, Y15, Y9
+	VMOVUPS Y9, 32(DI)(R10*1)
+	VMULPS  64(SI)(R10*1), Y2, Y10
+	VADDPS  Y6, Y10, Y10
+	VMAXPS  Y10, Y15, Y10
+	VMOVUPS Y10, 64(DI)(R10*1)
+	VMULPS  96(SI)(R10*1), Y3, Y11
+	VADDPS  Y7, Y11, Y11
+	VMAXPS  Y11, Y15, Y11
+	VMOVUPS Y11, 96(DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows4
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000080, SI
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x20, CX
+	JMP     columns32
+
+less32:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	XORQ    R10, R10
+	MOVQ    m+32(FP), R11
+
+rows1:
+	VMULPS  (SI)(R10*1), Y0, Y8
+	VADDPS  Y4, Y8, Y8
+	VMAXPS  Y8, Y15, Y8
+	VMOVUPS Y8, (DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+// func scaleShiftAddF32AVX2(y *float32, x *float32, residual *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+// Requires: AVX
+TEXT ·scaleShiftAddF32AVX2(SB), NOSPLIT, $0-68
+	MOVQ         y+0(FP), DI
+	MOVQ         x+8(FP), SI
+	MOVQ         residual+16(FP), R8
+	MOVQ         scale+24(FP), AX
+	MOVQ         shift+32(FP), BX
+	MOVQ         n+48(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         columns+56(FP), CX
+	VBROADCASTSS floor+64(FP), Y15
+
+columns32:
+	CMPQ    CX, $0x20
+	JLT     less32
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 32(BX), Y5
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 64(BX), Y6
+	VMOVUPS 96(AX), Y3
+	VMOVUPS 96(BX), Y7
+	XORQ    R10, R10
+	MOVQ    m+40(FP), R11
+
+rows4:
+	VMULPS  (SI)(R10*1), Y0, Y8
+	VADDPS  Y4, Y8, Y8
+	VADDPS  (R8)(R10*1), Y8, Y8
+	VMAXPS  Y8, Y15, Y8
+	VMOVUPS Y8, (DI)(R10*1)
+	VMULPS  32(SI)(R10*1), Y1, Y9
+	VADDPS  Y5, Y9, Y9
+	VADDPS  32(R8)(R10*1), Y9, Y9
+	VMAXPS  Y9, Y15, Y9
+	VMOVUPS Y9, 32(DI)(R10*1)
+	VMULPS  64(SI)(R10*1), Y2, Y10
+	VADDPS  Y6, Y10, Y10
+	VADDPS  64(R8)(R10*1), Y10, Y10
+	VMAXPS  Y10, Y15, Y10
+	VMOVUPS Y10, 64(DI)(R10*1)
+	VMULPS  96(SI)(R10*1), Y3, Y11
+	VADDPS  Y7, Y11, Y11
+	VADDPS  96(R8)(R10*1), Y11, Y11
+	VMAXPS  Y11, Y15, Y11
+	VMOVUPS Y11, 96(DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows4
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000080, SI
+	ADDQ    $0x00000080, R8
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x20, CX
+	JMP     columns32
+
+less32:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	XORQ    R10, R10
+	MOVQ    m+40(FP), R11
+
+rows1:
+	VMULPS  (SI)(R10*1), Y0, Y8
+	VADDPS  Y4, Y8, Y8
+	VADDPS  (R8)(R10*1), Y8, Y8
+	VMAXPS  Y8, Y15, Y8
+	VMOVUPS Y8, (DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, R8
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+// func affine2F32AVX2(y *float32, a *float32, b *float32, p *float32, q *float32, r *float32, m int, n int, columns int)
+// Requires: AVX
+TEXT ·affine2F32AVX2(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), R8
+	MOVQ p+24(FP), AX
+	MOVQ q+32(FP), BX
+	MOVQ r+40(FP), R12
+	MOVQ n+56(FP), DX
+	SHLQ $0x02, DX
+	MOVQ columns+64(FP), CX
+
+columns16:
+	CMPQ    CX, $0x10
+	JLT     less16
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y2
+	VMOVUPS (R12), Y4
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 32(BX), Y3
+	VMOVUPS 32(R12), Y5
+	XORQ    R10, R10
+	MOVQ    m+48(FP), R11
+
+rows2:
+	VMULPS  (SI)(R10*1), Y0, Y6
+	VMULPS  (R8)(R10*1), Y2, Y8
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y4, Y6, Y6
+	VMOVUPS Y6, (DI)(R10*1)
+	VMULPS  32(SI)(R10*1), Y1, Y7
+	VMULPS  32(R8)(R10*1), Y3, Y9
+	VADDPS  Y9, Y7, Y7
+	VADDPS  Y5, Y7, Y7
+	VMOVUPS Y7, 32(DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows2
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x00000040, SI
+	ADDQ    $0x00000040, R8
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, R12
+	SUBQ    $0x10, CX
+	JMP     columns16
+
+less16:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y2
+	VMOVUPS (R12), Y4
+	XORQ    R10, R10
+	MOVQ    m+48(FP), R11
+
+rows1:
+	VMULPS  (SI)(R10*1), Y0, Y6
+	VMULPS  (R8)(R10*1), Y2, Y8
+	VADDPS  Y8, Y6, Y6
+	VADDPS  Y4, Y6, Y6
+	VMOVUPS Y6, (DI)(R10*1)
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, R8
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	ADDQ    $0x00000020, R12
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+// func columnSumsF32AVX2(x *float32, sum *float32, squares *float32, m int, n int, columns int)
+// Requires: AVX
+TEXT ·columnSumsF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), DI
+	MOVQ sum+8(FP), AX
+	MOVQ squares+16(FP), BX
+	MOVQ n+32(FP), DX
+	SHLQ $0x02, DX
+	MOVQ columns+40(FP), CX
+
+columns32:
+	CMPQ    CX, $0x20
+	JLT     less32
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	VMOVUPS 32(AX), Y1
+	VMOVUPS 32(BX), Y5
+	VMOVUPS 64(AX), Y2
+	VMOVUPS 64(BX), Y6
+	VMOVUPS 96(AX), Y3
+	VMOVUPS 96(BX), Y7
+	XORQ    R10, R10
+	MOVQ    m+24(FP), R11
+
+rows4:
+	VMOVUPS (DI)(R10*1), Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  Y8, Y8, Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 32(DI)(R10*1), Y9
+	VADDPS  Y9, Y1, Y1
+	VMULPS  Y9, Y9, Y9
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 64(DI)(R10*1), Y10
+	VADDPS  Y10, Y2, Y2
+	VMULPS  Y10, Y10, Y10
+	VADDPS  Y10, Y6, Y6
+	VMOVUPS 96(DI)(R10*1), Y11
+	VADDPS  Y11, Y3, Y3
+	VMULPS  Y11, Y11, Y11
+	VADDPS  Y11, Y7, Y7
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows4
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y4, (BX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y5, 32(BX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y6, 64(BX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y7, 96(BX)
+	ADDQ    $0x00000080, DI
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, BX
+	SUBQ    $0x20, CX
+	JMP     columns32
+
+less32:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (AX), Y0
+	VMOVUPS (BX), Y4
+	XORQ    R10, R10
+	MOVQ    m+24(FP), R11
+
+rows1:
+	VMOVUPS (DI)(R10*1), Y8
+	VADDPS  Y8, Y0, Y0
+	VMULPS  Y8, Y8, Y8
+	VADDPS  Y8, Y4, Y4
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y4, (BX)
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+// func gradientSumsF32AVX2(d *float32, dy *float32, x *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+// Requires: AVX
+TEXT ·gradientSumsF32AVX2(SB), NOSPLIT, $0-72
+	MOVQ d+0(FP), DI
+	MOVQ dy+8(FP), SI
+	MOVQ x+16(FP), R8
+	MOVQ mean+24(FP), AX
+	MOVQ sum+32(FP), BX
+	MOVQ product+40(FP), R12
+	MOVQ n+56(FP), DX
+	SHLQ $0x02, DX
+	MOVQ columns+64(FP), CX
+
+columns16:
+	CMPQ    CX, $0x10
+	JLT     less16
+	VMOVUPS (BX), Y0
+	VMOVUPS (R12), Y2
+	VMOVUPS (AX), Y4
+	VMOVUPS 32(BX), Y1
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(AX), Y5
+	XORQ    R10, R10
+	MOVQ    m+48(FP), R11
+
+rows2:
+	VMOVUPS (SI)(R10*1), Y6
+	VMOVUPS (R8)(R10*1), Y8
+	VMOVUPS Y6, (DI)(R10*1)
+	VSUBPS  Y4, Y8, Y8
+	VADDPS  Y6, Y0, Y0
+	VMULPS  Y6, Y8, Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 32(SI)(R10*1), Y7
+	VMOVUPS 32(R8)(R10*1), Y9
+	VMOVUPS Y7, 32(DI)(R10*1)
+	VSUBPS  Y5, Y9, Y9
+	VADDPS  Y7, Y1, Y1
+	VMULPS  Y7, Y9, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows2
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y2, (R12)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y3, 32(R12)
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x00000040, SI
+	ADDQ    $0x00000040, R8
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, R12
+	SUBQ    $0x10, CX
+	JMP     columns16
+
+less16:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (BX), Y0
+	VMOVUPS (R12), Y2
+	VMOVUPS (AX), Y4
+	XORQ    R10, R10
+	MOVQ    m+48(FP), R11
+
+rows1:
+	VMOVUPS (SI)(R10*1), Y6
+	VMOVUPS (R8)(R10*1), Y8
+	VMOVUPS Y6, (DI)(R10*1)
+	VSUBPS  Y4, Y8, Y8
+	VADDPS  Y6, Y0, Y0
+	VMULPS  Y6, Y8, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y2, (R12)
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, R8
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	ADDQ    $0x00000020, R12
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+// func gradientSumsReLUF32AVX2(d *float32, dy *float32, x *float32, out *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+// Requires: AVX, AVX2
+TEXT ·gradientSumsReLUF32AVX2(SB), NOSPLIT, $0-80
+	MOVQ  d+0(FP), DI
+	MOVQ  dy+8(FP), SI
+	MOVQ  x+16(FP), R8
+	MOVQ  out+24(FP), R9
+	MOVQ  mean+32(FP), AX
+	MOVQ  sum+40(FP), BX
+	MOVQ  product+48(FP), R12
+	MOVQ  n+64(FP), DX
+	SHLQ  $0x02, DX
+	MOVQ  columns+72(FP), CX
+	VPXOR Y15, Y15, Y15
+
+columns16:
+	CMPQ    CX, $0x10
+	JLT     less16
+	VMOVUPS (BX), Y0
+	VMOVUPS (R12), Y2
+	VMOVUPS (AX), Y4
+	VMOVUPS 32(BX), Y1
+	VMOVUPS 32(R12), Y3
+	VMOVUPS 32(AX), Y5
+	XORQ    R10, R10
+	MOVQ    m+56(FP), R11
+
+rows2:
+	VCMPPS  $0x11, (R9)(R10*1), Y15, Y6
+	VANDPS  (SI)(R10*1), Y6, Y6
+	VMOVUPS (R8)(R10*1), Y8
+	VMOVUPS Y6, (DI)(R10*1)
+	VSUBPS  Y4, Y8, Y8
+	VADDPS  Y6, Y0, Y0
+	VMULPS  Y6, Y8, Y8
+	VADDPS  Y8, Y2, Y2
+	VCMPPS  $0x11, 32(R9)(R10*1), Y15, Y7
+	VANDPS  32(SI)(R10*1), Y7, Y7
+	VMOVUPS 32(R8)(R10*1), Y9
+	VMOVUPS Y7, 32(DI)(R10*1)
+	VSUBPS  Y5, Y9, Y9
+	VADDPS  Y7, Y1, Y1
+	VMULPS  Y7, Y9, Y9
+	VADDPS  Y9, Y3, Y3
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows2
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y2, (R12)
+	VMOVUPS Y1, 32(BX)
+	VMOVUPS Y3, 32(R12)
+	ADDQ    $0x00000040, DI
+	ADDQ    $0x00000040, SI
+	ADDQ    $0x00000040, R8
+	ADDQ    $0x00000040, R9
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, BX
+	ADDQ    $0x00000040, R12
+	SUBQ    $0x10, CX
+	JMP     columns16
+
+less16:
+columns8:
+	CMPQ    CX, $0x08
+	JLT     less8
+	VMOVUPS (BX), Y0
+	VMOVUPS (R12), Y2
+	VMOVUPS (AX), Y4
+	XORQ    R10, R10
+	MOVQ    m+56(FP), R11
+
+rows1:
+	VCMPPS  $0x11, (R9)(R10*1), Y15, Y6
+	VANDPS  (SI)(R10*1), Y6, Y6
+	VMOVUPS (R8)(R10*1), Y8
+	VMOVUPS Y6, (DI)(R10*1)
+	VSUBPS  Y4, Y8, Y8
+	VADDPS  Y6, Y0, Y0
+	VMULPS  Y6, Y8, Y8
+	VADDPS  Y8, Y2, Y2
+	ADDQ    DX, R10
+	DECQ    R11
+	JNZ     rows1
+	VMOVUPS Y0, (BX)
+	VMOVUPS Y2, (R12)
+	ADDQ    $0x00000020, DI
+	ADDQ    $0x00000020, SI
+	ADDQ    $0x00000020, R8
+	ADDQ    $0x00000020, R9
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, BX
+	ADDQ    $0x00000020, R12
+	SUBQ    $0x08, CX
+	JMP     columns8
+
+less8:
+	VZEROUPPER
+	RET
+
+DATA byteOrder<>+0(SB)/4, $0x00000000
+DATA byteOrder<>+4(SB)/4, $0x00000004
+DATA byteOrder<>+8(SB)/4, $0x00000001
+DATA byteOrder<>+12(SB)/4, $0x00000005
+DATA byteOrder<>+16(SB)/4, $0x00000002
+DATA byteOrder<>+20(SB)/4, $0x00000006
+DATA byteOrder<>+24(SB)/4, $0x00000003
+DATA byteOrder<>+28(SB)/4, $0x00000007
+GLOBL byteOrder<>(SB), RODATA|NOPTR, $32
+
+// func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+// Requires: AVX, AVX2
+TEXT ·maxWindowF32AVX2(SB), NOSPLIT, $0-72
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+16(FP), BX
+	MOVQ         row+40(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+48(FP), R9
+	SHLQ         $0x02, R9
+	MOVQ         n+56(FP), CX
+	VPBROADCASTD codes+64(FP), Y15
+	VPCMPEQD     Y14, Y14, Y14
+	VPABSD       Y14, Y14
+
+channels:
+	VMOVUPS (BX), Y0
+	VPXOR   Y4, Y4, Y4
+	VMOVUPS 32(BX), Y1
+	VPXOR   Y5, Y5, Y5
+	VMOVUPS 64(BX), Y2
+	VPXOR   Y6, Y6, Y6
+	VMOVUPS 96(BX), Y3
+	VPXOR   Y7, Y7, Y7
+	VPXOR   Y13, Y13, Y13
+	MOVQ    BX, AX
+	MOVQ    rows+24(FP), R10
+
+rows:
+	MOVQ    AX, DX
+	VMOVDQA Y13, Y12
+	MOVQ    cols+32(FP), R11
+
+cols:
+	VMOVUPS   (DX), Y8
+	VCMPPS    $0x16, Y0, Y8, Y9
+	VCMPPS    $0x07, Y0, Y0, Y10
+	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y8, Y0, Y0
+	VBLENDVPS Y9, Y12, Y4, Y4
+	VMOVUPS   32(DX), Y8
+	VCMPPS    $0x16, Y1, Y8, Y9
+	VCMPPS    $0x07, Y1, Y1, Y10
+	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y8, Y1, Y1
+	VBLENDVPS Y9, Y12, Y5, Y5
+	VMOVUPS   64(DX), Y8
+	VCMPPS    $0x16, Y2, Y8, Y9
+	VCMPPS    $0x07, Y2, Y2, Y10
+	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y8, Y2, Y2
+	VBLENDVPS Y9, Y12, Y6, Y6
+	VMOVUPS   96(DX), Y8
+	VCMPPS    $0x16, Y3, Y8, Y9
+	VCMPPS    $0x07, Y3, Y3, Y10
+	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y8, Y3, Y3
+	VBLENDVPS Y9, Y12, Y7, Y7
+	ADDQ      R9, DX
+	VPADDD    Y14, Y12, Y12
+	DECQ      R11
+	JNZ       cols
+	ADDQ      R8, AX
+	VPADDD    Y15, Y13, Y13
+	DECQ      R10
+	JNZ       rows
+	VMOVUPS   Y0, (DI)
+	VMOVUPS   Y1, 32(DI)
+	VMOVUPS   Y2, 64(DI)
+	VMOVUPS   Y3, 96(DI)
+	TESTQ     SI, SI
+	JZ        stored
+	VPACKSSDW Y5, Y4, Y4
+	VPACKSSDW Y7, Y6, Y6
+	VPACKUSWB Y6, Y4, Y4
+	VMOVDQU   byteOrder<>+0(SB), Y5
+	VPERMD    Y4, Y5, Y4
+	VMOVDQU   Y4, (SI)
+	ADDQ      $0x20, SI
+
+stored:
+	ADDQ $0x80, BX
+	ADDQ $0x80, DI
+	SUBQ $0x20, CX
+	JNZ  channels
+	VZEROUPPER
+	RET
+
+// func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+// Requires: AVX, AVX2
+TEXT ·scatterWindowF32AVX2(SB), NOSPLIT, $0-72
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+16(FP), BX
+	MOVQ         row+40(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+48(FP), R9
+	SHLQ         $0x02, R9
+	MOVQ         n+56(FP), CX
+	VPBROADCASTD codes+64(FP), Y15
+	VPCMPEQD     Y14, Y14, Y14
+	VPABSD       Y14, Y14
+
+channels:
+	VMOVUPS   (DI), Y0
+	VPMOVZXBD (SI), Y4
+	VMOVUPS   32(DI), Y1
+	VPMOVZXBD 8(SI), Y5
+	VMOVUPS   64(DI), Y2
+	VPMOVZXBD 16(SI), Y6
+	VMOVUPS   96(DI), Y3
+	VPMOVZXBD 24(SI), Y7
+	VPXOR     Y13, Y13, Y13
+	MOVQ      BX, AX
+	MOVQ      rows+24(FP), R10
+
+rows:
+	MOVQ    AX, DX
+	VMOVDQA Y13, Y12
+	MOVQ    cols+32(FP), R11
+
+cols:
+	VPCMPEQD Y4, Y12, Y8
+	VANDPS   Y0, Y8, Y8
+	VADDPS   (DX), Y8, Y8
+	VMOVUPS  Y8, (DX)
+	VPCMPEQD Y5, Y12, Y9
+	VANDPS   Y1, Y9, Y9
+	VADDPS   32(DX), Y9, Y9
+	VMOVUPS  Y9, 32(DX)
+	VPCMPEQD Y6, Y12, Y10
+	VANDPS   Y2, Y10, Y10
+	VADDPS   64(DX), Y10, Y10
+	VMOVUPS  Y10, 64(DX)
+	VPCMPEQD Y7, Y12, Y11
+	VANDPS   Y3, Y11, Y11
+	VADDPS   96(DX), Y11, Y11
+	VMOVUPS  Y11, 96(DX)
+	ADDQ     R9, DX
+	VPADDD   Y14, Y12, Y12
+	DECQ     R11
+	JNZ      cols
+	ADDQ     R8, AX
+	VPADDD   Y15, Y13, Y13
+	DECQ     R10
+	JNZ      rows
+	ADDQ     $0x20, SI
+	ADDQ     $0x80, BX
+	ADDQ     $0x80, DI
+	SUBQ     $0x20, CX
+	JNZ      channels
+	VZEROUPPER
+	RET
+
+DATA winogradConstants<>+0(SB)/4, $0x40800000
+DATA winogradConstants<>+4(SB)/4, $0x40000000
+DATA winogradConstants<>+8(SB)/4, $0x41000000
+DATA winogradConstants<>+12(SB)/4, $0x3e800000
+DATA winogradConstants<>+16(SB)/4, $0x3e2aaaab
+DATA winogradConstants<>+20(SB)/4, $0xbe2aaaab
+DATA winogradConstants<>+24(SB)/4, $0x3d2aaaab
+DATA winogradConstants<>+28(SB)/4, $0x3f000000
+GLOBL winogradConstants<>(SB), RODATA|NOPTR, $32
+
+// func winogradInputAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·winogradInputAVX512(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+0(SB), Z31
+	VBROADCASTSS winogradConstants<>+4(SB), Z30
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z1, 384(R8)
+	VMOVUPS      Z2, 768(R8)
+	VMOVUPS      Z3, 1152(R8)
+	VMOVUPS      Z6, 1536(R8)
+	VMOVUPS      Z5, 1920(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, 64(R8)
+	VMOVUPS      Z1, 448(R8)
+	VMOVUPS      Z2, 832(R8)
+	VMOVUPS      Z3, 1216(R8)
+	VMOVUPS      Z6, 1600(R8)
+	VMOVUPS      Z5, 1984(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, 128(R8)
+	VMOVUPS      Z1, 512(R8)
+	VMOVUPS      Z2, 896(R8)
+	VMOVUPS      Z3, 1280(R8)
+	VMOVUPS      Z6, 1664(R8)
+	VMOVUPS      Z5, 2048(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, 192(R8)
+	VMOVUPS      Z1, 576(R8)
+	VMOVUPS      Z2, 960(R8)
+	VMOVUPS      Z3, 1344(R8)
+	VMOVUPS      Z6, 1728(R8)
+	VMOVUPS      Z5, 2112(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, 256(R8)
+	VMOVUPS      Z1, 640(R8)
+	VMOVUPS      Z2, 1024(R8)
+	VMOVUPS      Z3, 1408(R8)
+	VMOVUPS      Z6, 1792(R8)
+	VMOVUPS      Z5, 2176(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VMOVUPS      (R11)(AX*1), Z4
+	VMOVUPS      (R11)(AX*2), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, 320(R8)
+	VMOVUPS      Z1, 704(R8)
+	VMOVUPS      Z2, 1088(R8)
+	VMOVUPS      Z3, 1472(R8)
+	VMOVUPS      Z6, 1856(R8)
+	VMOVUPS      Z5, 2240(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VMOVUPS      128(R8), Z2
+	VMOVUPS      192(R8), Z3
+	VMOVUPS      256(R8), Z4
+	VMOVUPS      320(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      384(R8), Z0
+	VMOVUPS      448(R8), Z1
+	VMOVUPS      512(R8), Z2
+	VMOVUPS      576(R8), Z3
+	VMOVUPS      640(R8), Z4
+	VMOVUPS      704(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      768(R8), Z0
+	VMOVUPS      832(R8), Z1
+	VMOVUPS      896(R8), Z2
+	VMOVUPS      960(R8), Z3
+	VMOVUPS      1024(R8), Z4
+	VMOVUPS      1088(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      1152(R8), Z0
+	VMOVUPS      1216(R8), Z1
+	VMOVUPS      1280(R8), Z2
+	VMOVUPS      1344(R8), Z3
+	VMOVUPS      1408(R8), Z4
+	VMOVUPS      1472(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      1536(R8), Z0
+	VMOVUPS      1600(R8), Z1
+	VMOVUPS      1664(R8), Z2
+	VMOVUPS      1728(R8), Z3
+	VMOVUPS      1792(R8), Z4
+	VMOVUPS      1856(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      1920(R8), Z0
+	VMOVUPS      1984(R8), Z1
+	VMOVUPS      2048(R8), Z2
+	VMOVUPS      2112(R8), Z3
+	VMOVUPS      2176(R8), Z4
+	VMOVUPS      2240(R8), Z5
+	VSUBPS       Z2, Z4, Z6
+	VSUBPS       Z1, Z3, Z7
+	VSUBPS       Z2, Z0, Z0
+	VFMADD213PS  Z6, Z31, Z0
+	VFNMADD231PS Z31, Z2, Z4
+	VSUBPS       Z3, Z5, Z5
+	VFNMADD231PS Z31, Z7, Z5
+	VFNMADD231PS Z31, Z1, Z3
+	VADDPS       Z3, Z4, Z1
+	VSUBPS       Z3, Z4, Z2
+	VMOVAPS      Z6, Z3
+	VFMADD231PS  Z30, Z7, Z3
+	VFNMADD231PS Z30, Z7, Z6
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z1, (R10)(DX*1)
+	VMOVUPS      Z2, (R10)(DX*2)
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z6, (R11)(DX*1)
+	VMOVUPS      Z5, (R11)(DX*2)
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradInputAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·winogradInputAVX2(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+0(SB), Y15
+	VBROADCASTSS winogradConstants<>+4(SB), Y14
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y1, 192(R8)
+	VMOVUPS      Y2, 384(R8)
+	VMOVUPS      Y3, 576(R8)
+	VMOVUPS      Y6, 768(R8)
+	VMOVUPS      Y5, 960(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, 32(R8)
+	VMOVUPS      Y1, 224(R8)
+	VMOVUPS      Y2, 416(R8)
+	VMOVUPS      Y3, 608(R8)
+	VMOVUPS      Y6, 800(R8)
+	VMOVUPS      Y5, 992(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, 64(R8)
+	VMOVUPS      Y1, 256(R8)
+	VMOVUPS      Y2, 448(R8)
+	VMOVUPS      Y3, 640(R8)
+	VMOVUPS      Y6, 832(R8)
+	VMOVUPS      Y5, 1024(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, 96(R8)
+	VMOVUPS      Y1, 288(R8)
+	VMOVUPS      Y2, 480(R8)
+	VMOVUPS      Y3, 672(R8)
+	VMOVUPS      Y6, 864(R8)
+	VMOVUPS      Y5, 1056(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, 128(R8)
+	VMOVUPS      Y1, 320(R8)
+	VMOVUPS      Y2, 512(R8)
+	VMOVUPS      Y3, 704(R8)
+	VMOVUPS      Y6, 896(R8)
+	VMOVUPS      Y5, 1088(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VMOVUPS      (R11)(AX*1), Y4
+	VMOVUPS      (R11)(AX*2), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, 160(R8)
+	VMOVUPS      Y1, 352(R8)
+	VMOVUPS      Y2, 544(R8)
+	VMOVUPS      Y3, 736(R8)
+	VMOVUPS      Y6, 928(R8)
+	VMOVUPS      Y5, 1120(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
+	VMOVUPS      128(R8), Y4
+	VMOVUPS      160(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      192(R8), Y0
+	VMOVUPS      224(R8), Y1
+	VMOVUPS      256(R8), Y2
+	VMOVUPS      288(R8), Y3
+	VMOVUPS      320(R8), Y4
+	VMOVUPS      352(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      384(R8), Y0
+	VMOVUPS      416(R8), Y1
+	VMOVUPS      448(R8), Y2
+	VMOVUPS      480(R8), Y3
+	VMOVUPS      512(R8), Y4
+	VMOVUPS      544(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      576(R8), Y0
+	VMOVUPS      608(R8), Y1
+	VMOVUPS      640(R8), Y2
+	VMOVUPS      672(R8), Y3
+	VMOVUPS      704(R8), Y4
+	VMOVUPS      736(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      768(R8), Y0
+	VMOVUPS      800(R8), Y1
+	VMOVUPS      832(R8), Y2
+	VMOVUPS      864(R8), Y3
+	VMOVUPS      896(R8), Y4
+	VMOVUPS      928(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      960(R8), Y0
+	VMOVUPS      992(R8), Y1
+	VMOVUPS      1024(R8), Y2
+	VMOVUPS      1056(R8), Y3
+	VMOVUPS      1088(R8), Y4
+	VMOVUPS      1120(R8), Y5
+	VSUBPS       Y2, Y4, Y6
+	VSUBPS       Y1, Y3, Y7
+	VSUBPS       Y2, Y0, Y0
+	VFMADD213PS  Y6, Y15, Y0
+	VFNMADD231PS Y15, Y2, Y4
+	VSUBPS       Y3, Y5, Y5
+	VFNMADD231PS Y15, Y7, Y5
+	VFNMADD231PS Y15, Y1, Y3
+	VADDPS       Y3, Y4, Y1
+	VSUBPS       Y3, Y4, Y2
+	VMOVAPS      Y6, Y3
+	VFMADD231PS  Y14, Y7, Y3
+	VFNMADD231PS Y14, Y7, Y6
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y1, (R10)(DX*1)
+	VMOVUPS      Y2, (R10)(DX*2)
+	VMOVUPS      Y3, (R11)
+	VMOVUPS      Y6, (R11)(DX*1)
+	VMOVUPS      Y5, (R11)(DX*2)
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradOutputAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·winogradOutputAVX512(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+4(SB), Z31
+	VBROADCASTSS winogradConstants<>+0(SB), Z30
+	VBROADCASTSS winogradConstants<>+8(SB), Z29
+
+loop:
+	MOVQ        SI, R10
+	LEAQ        (SI)(R12*1), R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, (R8)
+	VMOVUPS     Z7, 384(R8)
+	VMOVUPS     Z6, 768(R8)
+	VMOVUPS     Z3, 1152(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, 64(R8)
+	VMOVUPS     Z7, 448(R8)
+	VMOVUPS     Z6, 832(R8)
+	VMOVUPS     Z3, 1216(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, 128(R8)
+	VMOVUPS     Z7, 512(R8)
+	VMOVUPS     Z6, 896(R8)
+	VMOVUPS     Z3, 1280(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, 192(R8)
+	VMOVUPS     Z7, 576(R8)
+	VMOVUPS     Z6, 960(R8)
+	VMOVUPS     Z3, 1344(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, 256(R8)
+	VMOVUPS     Z7, 640(R8)
+	VMOVUPS     Z6, 1024(R8)
+	VMOVUPS     Z3, 1408(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, 320(R8)
+	VMOVUPS     Z7, 704(R8)
+	VMOVUPS     Z6, 1088(R8)
+	VMOVUPS     Z3, 1472(R8)
+	MOVQ        DI, R10
+	LEAQ        (DI)(R13*1), R11
+	VMOVUPS     (R8), Z0
+	VMOVUPS     64(R8), Z1
+	VMOVUPS     128(R8), Z2
+	VMOVUPS     192(R8), Z3
+	VMOVUPS     256(R8), Z4
+	VMOVUPS     320(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, (R10)
+	VMOVUPS     Z7, (R10)(DX*1)
+	VMOVUPS     Z6, (R10)(DX*2)
+	VMOVUPS     Z3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     384(R8), Z0
+	VMOVUPS     448(R8), Z1
+	VMOVUPS     512(R8), Z2
+	VMOVUPS     576(R8), Z3
+	VMOVUPS     640(R8), Z4
+	VMOVUPS     704(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, (R10)
+	VMOVUPS     Z7, (R10)(DX*1)
+	VMOVUPS     Z6, (R10)(DX*2)
+	VMOVUPS     Z3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     768(R8), Z0
+	VMOVUPS     832(R8), Z1
+	VMOVUPS     896(R8), Z2
+	VMOVUPS     960(R8), Z3
+	VMOVUPS     1024(R8), Z4
+	VMOVUPS     1088(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, (R10)
+	VMOVUPS     Z7, (R10)(DX*1)
+	VMOVUPS     Z6, (R10)(DX*2)
+	VMOVUPS     Z3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     1152(R8), Z0
+	VMOVUPS     1216(R8), Z1
+	VMOVUPS     1280(R8), Z2
+	VMOVUPS     1344(R8), Z3
+	VMOVUPS     1408(R8), Z4
+	VMOVUPS     1472(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VSUBPS      Z2, Z1, Z7
+	VADDPS      Z4, Z3, Z1
+	VSUBPS      Z4, Z3, Z2
+	VADDPS      Z6, Z0, Z0
+	VADDPS      Z1, Z0, Z0
+	VMOVAPS     Z7, Z3
+	VFMADD231PS Z29, Z2, Z3
+	VADDPS      Z5, Z3, Z3
+	VFMADD231PS Z31, Z2, Z7
+	VFMADD231PS Z30, Z1, Z6
+	VMOVUPS     Z0, (R10)
+	VMOVUPS     Z7, (R10)(DX*1)
+	VMOVUPS     Z6, (R10)(DX*2)
+	VMOVUPS     Z3, (R11)
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R9
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func winogradOutputAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·winogradOutputAVX2(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+4(SB), Y15
+	VBROADCASTSS winogradConstants<>+0(SB), Y14
+	VBROADCASTSS winogradConstants<>+8(SB), Y13
+
+loop:
+	MOVQ        SI, R10
+	LEAQ        (SI)(R12*1), R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     Y7, 192(R8)
+	VMOVUPS     Y6, 384(R8)
+	VMOVUPS     Y3, 576(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     Y7, 224(R8)
+	VMOVUPS     Y6, 416(R8)
+	VMOVUPS     Y3, 608(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     Y7, 256(R8)
+	VMOVUPS     Y6, 448(R8)
+	VMOVUPS     Y3, 640(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, 96(R8)
+	VMOVUPS     Y7, 288(R8)
+	VMOVUPS     Y6, 480(R8)
+	VMOVUPS     Y3, 672(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, 128(R8)
+	VMOVUPS     Y7, 320(R8)
+	VMOVUPS     Y6, 512(R8)
+	VMOVUPS     Y3, 704(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, 160(R8)
+	VMOVUPS     Y7, 352(R8)
+	VMOVUPS     Y6, 544(R8)
+	VMOVUPS     Y3, 736(R8)
+	MOVQ        DI, R10
+	LEAQ        (DI)(R13*1), R11
+	VMOVUPS     (R8), Y0
+	VMOVUPS     32(R8), Y1
+	VMOVUPS     64(R8), Y2
+	VMOVUPS     96(R8), Y3
+	VMOVUPS     128(R8), Y4
+	VMOVUPS     160(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     Y7, (R10)(DX*1)
+	VMOVUPS     Y6, (R10)(DX*2)
+	VMOVUPS     Y3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     192(R8), Y0
+	VMOVUPS     224(R8), Y1
+	VMOVUPS     256(R8), Y2
+	VMOVUPS     288(R8), Y3
+	VMOVUPS     320(R8), Y4
+	VMOVUPS     352(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     Y7, (R10)(DX*1)
+	VMOVUPS     Y6, (R10)(DX*2)
+	VMOVUPS     Y3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     384(R8), Y0
+	VMOVUPS     416(R8), Y1
+	VMOVUPS     448(R8), Y2
+	VMOVUPS     480(R8), Y3
+	VMOVUPS     512(R8), Y4
+	VMOVUPS     544(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     Y7, (R10)(DX*1)
+	VMOVUPS     Y6, (R10)(DX*2)
+	VMOVUPS     Y3, (R11)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     576(R8), Y0
+	VMOVUPS     608(R8), Y1
+	VMOVUPS     640(R8), Y2
+	VMOVUPS     672(R8), Y3
+	VMOVUPS     704(R8), Y4
+	VMOVUPS     736(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VSUBPS      Y2, Y1, Y7
+	VADDPS      Y4, Y3, Y1
+	VSUBPS      Y4, Y3, Y2
+	VADDPS      Y6, Y0, Y0
+	VADDPS      Y1, Y0, Y0
+	VMOVAPS     Y7, Y3
+	VFMADD231PS Y13, Y2, Y3
+	VADDPS      Y5, Y3, Y3
+	VFMADD231PS Y15, Y2, Y7
+	VFMADD231PS Y14, Y1, Y6
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     Y7, (R10)(DX*1)
+	VMOVUPS     Y6, (R10)(DX*2)
+	VMOVUPS     Y3, (R11)
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, DI
+	SUBQ        $0x08, R9
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func winogradGradientAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·winogradGradientAVX512(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+0(SB), Z31
+	VBROADCASTSS winogradConstants<>+4(SB), Z30
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z6, 256(R8)
+	VMOVUPS      Z7, 512(R8)
+	VMOVUPS      Z4, 768(R8)
+	VMOVUPS      Z8, 1024(R8)
+	VMOVUPS      Z3, 1280(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, 64(R8)
+	VMOVUPS      Z6, 320(R8)
+	VMOVUPS      Z7, 576(R8)
+	VMOVUPS      Z4, 832(R8)
+	VMOVUPS      Z8, 1088(R8)
+	VMOVUPS      Z3, 1344(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, 128(R8)
+	VMOVUPS      Z6, 384(R8)
+	VMOVUPS      Z7, 640(R8)
+	VMOVUPS      Z4, 896(R8)
+	VMOVUPS      Z8, 1152(R8)
+	VMOVUPS      Z3, 1408(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VMOVUPS      (R11), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, 192(R8)
+	VMOVUPS      Z6, 448(R8)
+	VMOVUPS      Z7, 704(R8)
+	VMOVUPS      Z4, 960(R8)
+	VMOVUPS      Z8, 1216(R8)
+	VMOVUPS      Z3, 1472(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VMOVUPS      128(R8), Z2
+	VMOVUPS      192(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      256(R8), Z0
+	VMOVUPS      320(R8), Z1
+	VMOVUPS      384(R8), Z2
+	VMOVUPS      448(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      512(R8), Z0
+	VMOVUPS      576(R8), Z1
+	VMOVUPS      640(R8), Z2
+	VMOVUPS      704(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      768(R8), Z0
+	VMOVUPS      832(R8), Z1
+	VMOVUPS      896(R8), Z2
+	VMOVUPS      960(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      1024(R8), Z0
+	VMOVUPS      1088(R8), Z1
+	VMOVUPS      1152(R8), Z2
+	VMOVUPS      1216(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      1280(R8), Z0
+	VMOVUPS      1344(R8), Z1
+	VMOVUPS      1408(R8), Z2
+	VMOVUPS      1472(R8), Z3
+	VADDPS       Z2, Z0, Z4
+	VADDPS       Z3, Z1, Z5
+	VADDPS       Z5, Z4, Z6
+	VSUBPS       Z5, Z4, Z7
+	VMOVAPS      Z0, Z8
+	VFMADD231PS  Z31, Z2, Z8
+	VMOVAPS      Z1, Z9
+	VFMADD231PS  Z31, Z3, Z9
+	VMOVAPS      Z8, Z4
+	VFMADD231PS  Z30, Z9, Z4
+	VFNMADD231PS Z30, Z9, Z8
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z6, (R10)(DX*1)
+	VMOVUPS      Z7, (R10)(DX*2)
+	VMOVUPS      Z4, (R11)
+	VMOVUPS      Z8, (R11)(DX*1)
+	VMOVUPS      Z3, (R11)(DX*2)
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradGradientAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·winogradGradientAVX2(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+0(SB), Y15
+	VBROADCASTSS winogradConstants<>+4(SB), Y14
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y6, 128(R8)
+	VMOVUPS      Y7, 256(R8)
+	VMOVUPS      Y4, 384(R8)
+	VMOVUPS      Y8, 512(R8)
+	VMOVUPS      Y3, 640(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, 32(R8)
+	VMOVUPS      Y6, 160(R8)
+	VMOVUPS      Y7, 288(R8)
+	VMOVUPS      Y4, 416(R8)
+	VMOVUPS      Y8, 544(R8)
+	VMOVUPS      Y3, 672(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, 64(R8)
+	VMOVUPS      Y6, 192(R8)
+	VMOVUPS      Y7, 320(R8)
+	VMOVUPS      Y4, 448(R8)
+	VMOVUPS      Y8, 576(R8)
+	VMOVUPS      Y3, 704(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VMOVUPS      (R11), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, 96(R8)
+	VMOVUPS      Y6, 224(R8)
+	VMOVUPS      Y7, 352(R8)
+	VMOVUPS      Y4, 480(R8)
+	VMOVUPS      Y8, 608(R8)
+	VMOVUPS      Y3, 736(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      128(R8), Y0
+	VMOVUPS      160(R8), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      224(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      256(R8), Y0
+	VMOVUPS      288(R8), Y1
+	VMOVUPS      320(R8), Y2
+	VMOVUPS      352(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      384(R8), Y0
+	VMOVUPS      416(R8), Y1
+	VMOVUPS      448(R8), Y2
+	VMOVUPS      480(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      512(R8), Y0
+	VMOVUPS      544(R8), Y1
+	VMOVUPS      576(R8), Y2
+	VMOVUPS      608(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      640(R8), Y0
+	VMOVUPS      672(R8), Y1
+	VMOVUPS      704(R8), Y2
+	VMOVUPS      736(R8), Y3
+	VADDPS       Y2, Y0, Y4
+	VADDPS       Y3, Y1, Y5
+	VADDPS       Y5, Y4, Y6
+	VSUBPS       Y5, Y4, Y7
+	VMOVAPS      Y0, Y8
+	VFMADD231PS  Y15, Y2, Y8
+	VMOVAPS      Y1, Y9
+	VFMADD231PS  Y15, Y3, Y9
+	VMOVAPS      Y8, Y4
+	VFMADD231PS  Y14, Y9, Y4
+	VFNMADD231PS Y14, Y9, Y8
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y6, (R10)(DX*1)
+	VMOVUPS      Y7, (R10)(DX*2)
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      Y8, (R11)(DX*1)
+	VMOVUPS      Y3, (R11)(DX*2)
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradFilterAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·winogradFilterAVX512(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+12(SB), Z31
+	VBROADCASTSS winogradConstants<>+0(SB), Z30
+	VBROADCASTSS winogradConstants<>+4(SB), Z29
+	VBROADCASTSS winogradConstants<>+16(SB), Z28
+	VBROADCASTSS winogradConstants<>+20(SB), Z27
+	VBROADCASTSS winogradConstants<>+24(SB), Z26
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R8)
+	VMOVUPS      Z4, 192(R8)
+	VMOVUPS      Z5, 384(R8)
+	VMOVUPS      Z6, 576(R8)
+	VMOVUPS      Z7, 768(R8)
+	VMOVUPS      Z2, 960(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, 64(R8)
+	VMOVUPS      Z4, 256(R8)
+	VMOVUPS      Z5, 448(R8)
+	VMOVUPS      Z6, 640(R8)
+	VMOVUPS      Z7, 832(R8)
+	VMOVUPS      Z2, 1024(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Z0
+	VMOVUPS      (R10)(AX*1), Z1
+	VMOVUPS      (R10)(AX*2), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, 128(R8)
+	VMOVUPS      Z4, 320(R8)
+	VMOVUPS      Z5, 512(R8)
+	VMOVUPS      Z6, 704(R8)
+	VMOVUPS      Z7, 896(R8)
+	VMOVUPS      Z2, 1088(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Z0
+	VMOVUPS      64(R8), Z1
+	VMOVUPS      128(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      192(R8), Z0
+	VMOVUPS      256(R8), Z1
+	VMOVUPS      320(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      384(R8), Z0
+	VMOVUPS      448(R8), Z1
+	VMOVUPS      512(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      576(R8), Z0
+	VMOVUPS      640(R8), Z1
+	VMOVUPS      704(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      768(R8), Z0
+	VMOVUPS      832(R8), Z1
+	VMOVUPS      896(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      960(R8), Z0
+	VMOVUPS      1024(R8), Z1
+	VMOVUPS      1088(R8), Z2
+	VADDPS       Z2, Z0, Z3
+	VADDPS       Z1, Z3, Z4
+	VMULPS       Z27, Z4, Z4
+	VSUBPS       Z3, Z1, Z5
+	VMULPS       Z28, Z5, Z5
+	VMOVAPS      Z0, Z6
+	VFMADD231PS  Z30, Z2, Z6
+	VMOVAPS      Z6, Z7
+	VFMADD231PS  Z29, Z1, Z6
+	VFNMADD231PS Z29, Z1, Z7
+	VMULPS       Z26, Z6, Z6
+	VMULPS       Z26, Z7, Z7
+	VMULPS       Z31, Z0, Z0
+	VMOVUPS      Z0, (R10)
+	VMOVUPS      Z4, (R10)(DX*1)
+	VMOVUPS      Z5, (R10)(DX*2)
+	VMOVUPS      Z6, (R11)
+	VMOVUPS      Z7, (R11)(DX*1)
+	VMOVUPS      Z2, (R11)(DX*2)
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	SUBQ         $0x10, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradFilterAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·winogradFilterAVX2(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+12(SB), Y15
+	VBROADCASTSS winogradConstants<>+0(SB), Y14
+	VBROADCASTSS winogradConstants<>+4(SB), Y13
+	VBROADCASTSS winogradConstants<>+16(SB), Y12
+	VBROADCASTSS winogradConstants<>+20(SB), Y11
+	VBROADCASTSS winogradConstants<>+24(SB), Y10
+
+loop:
+	MOVQ         SI, R10
+	LEAQ         (SI)(R12*1), R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMOVUPS      Y4, 96(R8)
+	VMOVUPS      Y5, 192(R8)
+	VMOVUPS      Y6, 288(R8)
+	VMOVUPS      Y7, 384(R8)
+	VMOVUPS      Y2, 480(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, 32(R8)
+	VMOVUPS      Y4, 128(R8)
+	VMOVUPS      Y5, 224(R8)
+	VMOVUPS      Y6, 320(R8)
+	VMOVUPS      Y7, 416(R8)
+	VMOVUPS      Y2, 512(R8)
+	ADDQ         BX, R10
+	ADDQ         BX, R11
+	VMOVUPS      (R10), Y0
+	VMOVUPS      (R10)(AX*1), Y1
+	VMOVUPS      (R10)(AX*2), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, 64(R8)
+	VMOVUPS      Y4, 160(R8)
+	VMOVUPS      Y5, 256(R8)
+	VMOVUPS      Y6, 352(R8)
+	VMOVUPS      Y7, 448(R8)
+	VMOVUPS      Y2, 544(R8)
+	MOVQ         DI, R10
+	LEAQ         (DI)(R13*1), R11
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      96(R8), Y0
+	VMOVUPS      128(R8), Y1
+	VMOVUPS      160(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      192(R8), Y0
+	VMOVUPS      224(R8), Y1
+	VMOVUPS      256(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      288(R8), Y0
+	VMOVUPS      320(R8), Y1
+	VMOVUPS      352(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      384(R8), Y0
+	VMOVUPS      416(R8), Y1
+	VMOVUPS      448(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         CX, R10
+	ADDQ         CX, R11
+	VMOVUPS      480(R8), Y0
+	VMOVUPS      512(R8), Y1
+	VMOVUPS      544(R8), Y2
+	VADDPS       Y2, Y0, Y3
+	VADDPS       Y1, Y3, Y4
+	VMULPS       Y11, Y4, Y4
+	VSUBPS       Y3, Y1, Y5
+	VMULPS       Y12, Y5, Y5
+	VMOVAPS      Y0, Y6
+	VFMADD231PS  Y14, Y2, Y6
+	VMOVAPS      Y6, Y7
+	VFMADD231PS  Y13, Y1, Y6
+	VFNMADD231PS Y13, Y1, Y7
+	VMULPS       Y10, Y6, Y6
+	VMULPS       Y10, Y7, Y7
+	VMULPS       Y15, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      Y4, (R10)(DX*1)
+	VMOVUPS      Y5, (R10)(DX*2)
+	VMOVUPS      Y6, (R11)
+	VMOVUPS      Y7, (R11)(DX*1)
+	VMOVUPS      Y2, (R11)(DX*2)
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x08, R9
+	JNZ          loop
+	VZEROUPPER
+	RET
+
+// func winogradFilterGradientAVX512(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, AVX512F
+TEXT ·winogradFilterGradientAVX512(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+12(SB), Z31
+	VBROADCASTSS winogradConstants<>+28(SB), Z30
+	VBROADCASTSS winogradConstants<>+16(SB), Z29
+
+loop:
+	MOVQ        SI, R10
+	LEAQ        (SI)(R12*1), R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, (R8)
+	VMOVUPS     Z2, 384(R8)
+	VMOVUPS     Z1, 768(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, 64(R8)
+	VMOVUPS     Z2, 448(R8)
+	VMOVUPS     Z1, 832(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, 128(R8)
+	VMOVUPS     Z2, 512(R8)
+	VMOVUPS     Z1, 896(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, 192(R8)
+	VMOVUPS     Z2, 576(R8)
+	VMOVUPS     Z1, 960(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, 256(R8)
+	VMOVUPS     Z2, 640(R8)
+	VMOVUPS     Z1, 1024(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Z0
+	VMOVUPS     (R10)(AX*1), Z1
+	VMOVUPS     (R10)(AX*2), Z2
+	VMOVUPS     (R11), Z3
+	VMOVUPS     (R11)(AX*1), Z4
+	VMOVUPS     (R11)(AX*2), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, 320(R8)
+	VMOVUPS     Z2, 704(R8)
+	VMOVUPS     Z1, 1088(R8)
+	MOVQ        DI, R10
+	LEAQ        (DI)(R13*1), R11
+	VMOVUPS     (R8), Z0
+	VMOVUPS     64(R8), Z1
+	VMOVUPS     128(R8), Z2
+	VMOVUPS     192(R8), Z3
+	VMOVUPS     256(R8), Z4
+	VMOVUPS     320(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, (R10)
+	VMOVUPS     Z2, (R10)(DX*1)
+	VMOVUPS     Z1, (R10)(DX*2)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     384(R8), Z0
+	VMOVUPS     448(R8), Z1
+	VMOVUPS     512(R8), Z2
+	VMOVUPS     576(R8), Z3
+	VMOVUPS     640(R8), Z4
+	VMOVUPS     704(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, (R10)
+	VMOVUPS     Z2, (R10)(DX*1)
+	VMOVUPS     Z1, (R10)(DX*2)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     768(R8), Z0
+	VMOVUPS     832(R8), Z1
+	VMOVUPS     896(R8), Z2
+	VMOVUPS     960(R8), Z3
+	VMOVUPS     1024(R8), Z4
+	VMOVUPS     1088(R8), Z5
+	VADDPS      Z2, Z1, Z6
+	VADDPS      Z4, Z3, Z7
+	VSUBPS      Z1, Z2, Z2
+	VSUBPS      Z4, Z3, Z3
+	VSUBPS      Z6, Z7, Z1
+	VMULPS      Z29, Z1, Z1
+	VADDPS      Z5, Z1, Z1
+	VFMSUB231PS Z31, Z7, Z6
+	VMULPS      Z29, Z6, Z6
+	VFMADD231PS Z31, Z0, Z6
+	VFMADD231PS Z30, Z3, Z2
+	VMULPS      Z29, Z2, Z2
+	VMOVUPS     Z6, (R10)
+	VMOVUPS     Z2, (R10)(DX*1)
+	VMOVUPS     Z1, (R10)(DX*2)
+	ADDQ        $0x40, SI
+	ADDQ        $0x40, DI
+	SUBQ        $0x10, R9
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func winogradFilterGradientAVX2(src *float32, srcRow int, srcCol int, dst *float32, dstRow int, dstCol int, tile *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·winogradFilterGradientAVX2(SB), NOSPLIT, $0-64
+	MOVQ         src+0(FP), SI
+	MOVQ         srcRow+8(FP), AX
+	SHLQ         $0x02, AX
+	MOVQ         srcCol+16(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         dst+24(FP), DI
+	MOVQ         dstRow+32(FP), CX
+	SHLQ         $0x02, CX
+	MOVQ         dstCol+40(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         tile+48(FP), R8
+	MOVQ         n+56(FP), R9
+	LEAQ         (AX)(AX*2), R12
+	LEAQ         (DX)(DX*2), R13
+	VBROADCASTSS winogradConstants<>+12(SB), Y15
+	VBROADCASTSS winogradConstants<>+28(SB), Y14
+	VBROADCASTSS winogradConstants<>+16(SB), Y13
+
+loop:
+	MOVQ        SI, R10
+	LEAQ        (SI)(R12*1), R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, (R8)
+	VMOVUPS     Y2, 192(R8)
+	VMOVUPS     Y1, 384(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, 32(R8)
+	VMOVUPS     Y2, 224(R8)
+	VMOVUPS     Y1, 416(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, 64(R8)
+	VMOVUPS     Y2, 256(R8)
+	VMOVUPS     Y1, 448(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, 96(R8)
+	VMOVUPS     Y2, 288(R8)
+	VMOVUPS     Y1, 480(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, 128(R8)
+	VMOVUPS     Y2, 320(R8)
+	VMOVUPS     Y1, 512(R8)
+	ADDQ        BX, R10
+	ADDQ        BX, R11
+	VMOVUPS     (R10), Y0
+	VMOVUPS     (R10)(AX*1), Y1
+	VMOVUPS     (R10)(AX*2), Y2
+	VMOVUPS     (R11), Y3
+	VMOVUPS     (R11)(AX*1), Y4
+	VMOVUPS     (R11)(AX*2), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, 160(R8)
+	VMOVUPS     Y2, 352(R8)
+	VMOVUPS     Y1, 544(R8)
+	MOVQ        DI, R10
+	LEAQ        (DI)(R13*1), R11
+	VMOVUPS     (R8), Y0
+	VMOVUPS     32(R8), Y1
+	VMOVUPS     64(R8), Y2
+	VMOVUPS     96(R8), Y3
+	VMOVUPS     128(R8), Y4
+	VMOVUPS     160(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, (R10)
+	VMOVUPS     Y2, (R10)(DX*1)
+	VMOVUPS     Y1, (R10)(DX*2)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     192(R8), Y0
+	VMOVUPS     224(R8), Y1
+	VMOVUPS     256(R8), Y2
+	VMOVUPS     288(R8), Y3
+	VMOVUPS     320(R8), Y4
+	VMOVUPS     352(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, (R10)
+	VMOVUPS     Y2, (R10)(DX*1)
+	VMOVUPS     Y1, (R10)(DX*2)
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	VMOVUPS     384(R8), Y0
+	VMOVUPS     416(R8), Y1
+	VMOVUPS     448(R8), Y2
+	VMOVUPS     480(R8), Y3
+	VMOVUPS     512(R8), Y4
+	VMOVUPS     544(R8), Y5
+	VADDPS      Y2, Y1, Y6
+	VADDPS      Y4, Y3, Y7
+	VSUBPS      Y1, Y2, Y2
+	VSUBPS      Y4, Y3, Y3
+	VSUBPS      Y6, Y7, Y1
+	VMULPS      Y13, Y1, Y1
+	VADDPS      Y5, Y1, Y1
+	VFMSUB231PS Y15, Y7, Y6
+	VMULPS      Y13, Y6, Y6
+	VFMADD231PS Y15, Y0, Y6
+	VFMADD231PS Y14, Y3, Y2
+	VMULPS      Y13, Y2, Y2
+	VMOVUPS     Y6, (R10)
+	VMOVUPS     Y2, (R10)(DX*1)
+	VMOVUPS     Y1, (R10)(DX*2)
+	ADDQ        $0x20, SI
+	ADDQ        $0x20, DI
+	SUBQ        $0x08, R9
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func fmaLoopF32AVX512(n int)
+// Requires: AVX, AVX512F
+TEXT ·fmaLoopF32AVX512(SB), NOSPLIT, $0-8
+	MOVQ         n+0(FP), CX
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z0
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z1
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z2
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z3
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z4
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z5
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z6
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z7
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z8
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z9
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z10
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z11
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z12
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Z13
+
+loop:
+	VFMADD231PS Z0, Z1, Z2
+	VFMADD231PS Z0, Z1, Z3
+	VFMADD231PS Z0, Z1, Z4
+	VFMADD231PS Z0, Z1, Z5
+	VFMADD231PS Z0, Z1, Z6
+	VFMADD231PS Z0, Z1, Z7
+	VFMADD231PS Z0, Z1, Z8
+	VFMADD231PS Z0, Z1, Z9
+	VFMADD231PS Z0, Z1, Z10
+	VFMADD231PS Z0, Z1, Z11
+	VFMADD231PS Z0, Z1, Z12
+	VFMADD231PS Z0, Z1, Z13
+	DECQ        CX
+	JNZ         loop
+	VZEROUPPER
+	RET
+
+// func fmaLoopF32AVX2(n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·fmaLoopF32AVX2(SB), NOSPLIT, $0-8
+	MOVQ         n+0(FP), CX
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y0
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y1
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y2
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y3
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y4
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y5
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y6
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y7
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y8
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y9
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y10
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y11
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y12
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS X0, Y13
+
+loop:
+	VFMADD231PS Y0, Y1, Y2
+	VFMADD231PS Y0, Y1, Y3
+	VFMADD231PS Y0, Y1, Y4
+	VFMADD231PS Y0, Y1, Y5
+	VFMADD231PS Y0, Y1, Y6
+	VFMADD231PS Y0, Y1, Y7
+	VFMADD231PS Y0, Y1, Y8
+	VFMADD231PS Y0, Y1, Y9
+	VFMADD231PS Y0, Y1, Y10
+	VFMADD231PS Y0, Y1, Y11
+	VFMADD231PS Y0, Y1, Y12
+	VFMADD231PS Y0, Y1, Y13
+	DECQ        CX
+	JNZ         loop
+	VZEROUPPER
+	RET

@@ -141,49 +141,44 @@ func (p *MaxPool[T]) do(_, item int) {
 	}
 }
 
-// scatter adds the gradient of a window to the elements that were the largest.
-func (p *MaxPool[T]) scatter(dx, dy []T, argmax []uint8, r, c span) {
-	base := (r.lo*p.inW + c.lo) * p.channels
-	for k, v := range dy {
-		code := int(argmax[k])
-		dx[base+(code/p.stride*p.inW+code%p.stride)*p.channels+k] += v
-	}
-}
-
 // window computes the maximum of each channel over a window.
 func (p *MaxPool[T]) window(y []T, arg []uint8, image []T, r, c span) {
+	from := p.windowVector(y, arg, image, r, c)
+	if from == p.channels {
+		return
+	}
+	y = y[from:]
+	if arg != nil {
+		arg = arg[from:]
+	}
 	for h := r.lo; h < r.hi; h++ {
 		for w := c.lo; w < c.hi; w++ {
-			x := image[(h*p.inW+w)*p.channels:][:p.channels]
-			code := uint8((h-r.lo)*p.stride + w - c.lo)
+			x := image[(h*p.inW+w)*p.channels:][from:p.channels]
 			if h == r.lo && w == c.lo {
 				copy(y, x)
 				clear(arg)
 				continue
 			}
-			from := maxVector(y, arg, x, code)
-			maxGeneric(y[from:], tail(arg, from), x[from:], code)
-		}
-	}
-}
-
-// tail is arg[from:], for nil too.
-func tail(arg []uint8, from int) []uint8 {
-	if arg == nil {
-		return nil
-	}
-	return arg[from:]
-}
-
-// maxGeneric takes x where it is larger than y, and writes code there.
-func maxGeneric[T Float](y []T, arg []uint8, x []T, code uint8) {
-	for i, v := range x {
-		// NaN is larger than numbers, not than NaN.
-		if v > y[i] || v != v && y[i] == y[i] {
-			y[i] = v
-			if arg != nil {
-				arg[i] = code
+			code := uint8((h-r.lo)*p.stride + w - c.lo)
+			for i, v := range x {
+				// NaN is larger than numbers, not than NaN.
+				if v > y[i] || v != v && y[i] == y[i] {
+					y[i] = v
+					if arg != nil {
+						arg[i] = code
+					}
+				}
 			}
 		}
+	}
+}
+
+// scatter adds the gradient of a window to the elements that were the largest.
+func (p *MaxPool[T]) scatter(dx, dy []T, argmax []uint8, r, c span) {
+	from := p.scatterVector(dx, dy, argmax, r, c)
+	base := (r.lo*p.inW + c.lo) * p.channels
+	for k := from; k < p.channels; k++ {
+		code := int(argmax[k])
+		dx[base+(code/p.stride*p.inW+code%p.stride)*p.channels+k] += dy[k]
 	}
 }

@@ -36,6 +36,11 @@ func main() {
 	transposeF32()
 	sumSquaresF64()
 	sumSquaresF32()
+	channels(f32)
+	pools()
+	winogradTransforms()
+	fmaLoop("AVX512", regsZ, bytesZ)
+	fmaLoop("AVX2", regsY, bytesY)
 	Generate()
 	for _, name := range []string{"out", "stubs"} {
 		if err := setHeader(flag.Lookup(name).Value.String()); err != nil {

@@ -105,10 +105,10 @@ func positive(e elem, y Mem, dst reg.Register) {
 	e.compare(U8(lessOrderedQuiet), y, reg.Y15, dst)
 }
 
-// columnLoop runs body for blocks of unroll vectors of columns, then for single
+// columnLoop runs body for blocks of so many vectors of columns, then for single
 // vectors, until the columns in count are used up. pointers move along.
-func columnLoop(e elem, count reg.Register, pointers []reg.GPPhysical, body func(vectors int)) {
-	for _, vectors := range []int{unroll, 1} {
+func columnLoop(e elem, widest int, count reg.Register, pointers []reg.GPPhysical, body func(vectors int)) {
+	for _, vectors := range []int{widest, 1} {
 		columns := vectors * bytesY / e.size
 		head, next := fmt.Sprintf("columns%d", columns), fmt.Sprintf("less%d", columns)
 		Label(head)
@@ -132,7 +132,7 @@ func colSums(e elem) {
 	arg("dz", reg.RSI)
 	stride(e, "n", reg.RDX)
 	arg("columns", reg.RCX)
-	columnLoop(e, reg.RCX, []reg.GPPhysical{reg.RDI, reg.RSI}, func(vectors int) {
+	columnLoop(e, unroll, reg.RCX, []reg.GPPhysical{reg.RDI, reg.RSI}, func(vectors int) {
 		for v := range vectors {
 			e.move(at(reg.RDI, v*bytesY), regsY[v])
 		}
@@ -164,7 +164,7 @@ func reluGradColSums(e elem) {
 	stride(e, "n", reg.RDX)
 	arg("columns", reg.RCX)
 	VPXOR(reg.Y15, reg.Y15, reg.Y15)
-	columnLoop(e, reg.RCX, []reg.GPPhysical{reg.R8, reg.RDI, reg.RSI, reg.R9}, func(vectors int) {
+	columnLoop(e, unroll, reg.RCX, []reg.GPPhysical{reg.R8, reg.RDI, reg.RSI, reg.R9}, func(vectors int) {
 		for v := range vectors {
 			e.move(at(reg.RDI, v*bytesY), regsY[v])
 		}

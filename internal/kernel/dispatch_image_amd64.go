@@ -1,0 +1,152 @@
+//go:build amd64 && !purego
+
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// The operations on images have vector code for float32 alone. As elsewhere,
+// the functions named Vector return how many channels they handled.
+
+// wholeChannels returns how many of n channels are in full vectors of the
+// operations on rows.
+func wholeChannels[T Float](n, rows int) int {
+	if isFloat64[T]() {
+		return 0
+	}
+	return wholeColumns[T](rows, n)
+}
+
+func scaleShiftVector[T Float](y, x, residual, scale, shift []T, relu bool) int {
+	n := len(scale)
+	rows := len(x) / n
+	columns := wholeChannels[T](n, rows)
+	if columns == 0 {
+		return 0
+	}
+	floor := float32(math.Inf(-1))
+	if relu {
+		floor = 0
+	}
+	for i, step := 0, rowChunk(n); i < rows; i += step {
+		at, m := i*n, min(step, rows-i)
+		if residual == nil {
+			scaleShiftF32AVX2(f32(&y[at]), f32(&x[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
+		} else {
+			scaleShiftAddF32AVX2(f32(&y[at]), f32(&x[at]), f32(&residual[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
+		}
+	}
+	return columns
+}
+
+func affine2Vector[T Float](y, a, b, p, q, r []T) int {
+	n := len(p)
+	rows := len(y) / n
+	columns := wholeChannels[T](n, rows)
+	if columns == 0 {
+		return 0
+	}
+	for i, step := 0, rowChunk(n); i < rows; i += step {
+		at := i * n
+		affine2F32AVX2(f32(&y[at]), f32(&a[at]), f32(&b[at]), f32(&p[0]), f32(&q[0]), f32(&r[0]), min(step, rows-i), n, columns)
+	}
+	return columns
+}
+
+func columnSumsVector[T Float](sum, squares, x []T) int {
+	n := len(sum)
+	rows := len(x) / n
+	columns := wholeChannels[T](n, rows)
+	if columns == 0 {
+		return 0
+	}
+	for i, step := 0, rowChunk(n); i < rows; i += step {
+		columnSumsF32AVX2(f32(&x[i*n]), f32(&sum[0]), f32(&squares[0]), min(step, rows-i), n, columns)
+	}
+	return columns
+}
+
+func gradientSumsVector[T Float](sum, product, d, dy, x, out, mean []T) int {
+	n := len(sum)
+	rows := len(x) / n
+	columns := wholeChannels[T](n, rows)
+	if columns == 0 {
+		return 0
+	}
+	for i, step := 0, rowChunk(n); i < rows; i += step {
+		at, m := i*n, min(step, rows-i)
+		if out == nil {
+			gradientSumsF32AVX2(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
+		} else {
+			gradientSumsReLUF32AVX2(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&out[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
+		}
+	}
+	return columns
+}
+
+// poolBlock is the number of channels the pooling code takes at a time.
+const poolBlock = 32
+
+// poolWhole returns how many channels are in full blocks.
+func (p *MaxPool[T]) poolWhole() int {
+	if active == levelGo || isFloat64[T]() {
+		return 0
+	}
+	return p.channels &^ (poolBlock - 1)
+}
+
+func (p *MaxPool[T]) windowVector(y []T, arg []uint8, image []T, r, c span) int {
+	n := p.poolWhole()
+	if n > 0 {
+		maxWindowF32AVX2(f32(&y[0]), unsafe.SliceData(arg), f32(&image[(r.lo*p.inW+c.lo)*p.channels]),
+			r.hi-r.lo, c.hi-c.lo, p.inW*p.channels, p.channels, n, p.stride)
+	}
+	return n
+}
+
+func (p *MaxPool[T]) scatterVector(dx, dy []T, argmax []uint8, r, c span) int {
+	n := p.poolWhole()
+	if n > 0 {
+		scatterWindowF32AVX2(f32(&dy[0]), &argmax[0], f32(&dx[(r.lo*p.inW+c.lo)*p.channels]),
+			r.hi-r.lo, c.hi-c.lo, p.inW*p.channels, p.channels, n, p.stride)
+	}
+	return n
+}
+
+// transformVector transforms a first part of the n channels.
+func transformVector[T Float](kind transform, dst []T, dstRow, dstCol int, src []T, srcRow, srcCol, n int, scratch []T) int {
+	if active == levelGo || isFloat64[T]() {
+		return 0
+	}
+	f, lanes := transformsAVX2[kind], 8
+	if active == levelAVX512 {
+		f, lanes = transformsAVX512[kind], 16
+	}
+	n &^= lanes - 1
+	const step = chunk / elements &^ 15
+	for c := 0; c < n; c += step {
+		f(f32(&src[c]), srcRow, srcCol, f32(&dst[c]), dstRow, dstCol, f32(&scratch[0]), min(step, n-c))
+	}
+	return n
+}
+
+type transformFunc = func(src *float32, srcRow, srcCol int, dst *float32, dstRow, dstCol int, tile *float32, n int)
+
+var (
+	transformsAVX2 = [...]transformFunc{
+		transformInput:          winogradInputAVX2,
+		transformOutput:         winogradOutputAVX2,
+		transformGradient:       winogradGradientAVX2,
+		transformFilter:         winogradFilterAVX2,
+		transformFilterGradient: winogradFilterGradientAVX2,
+	}
+	transformsAVX512 = [...]transformFunc{
+		transformInput:          winogradInputAVX512,
+		transformOutput:         winogradOutputAVX512,
+		transformGradient:       winogradGradientAVX512,
+		transformFilter:         winogradFilterAVX512,
+		transformFilterGradient: winogradFilterGradientAVX512,
+	}
+)
