@@ -44,16 +44,29 @@ type Bounds struct {
 // compared at.
 const boundSamples = 5
 
+// BoundsSettings are the settings of -bounds: each axis of heterogeneity alone.
+var BoundsSettings = [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}}
+
+// BoundsSeed is the seed of -bounds.
+const BoundsSeed = 42
+
 // KnapsackBounds trains the federated RSPO+ model of a setting and compares
 // every pair of clients at its predictions, at the mean of all clients' λ.
 func KnapsackBounds(ctx context.Context, e [3]float64, seed int64) (*Bounds, error) {
-	job := Job{Args: slices.Concat(eta(e).args(), []string{"-loss", "rspo+"}), Seed: seed}
+	return knapsackBounds(ctx, eta(e), seed)
+}
+
+// knapsackBounds is KnapsackBounds with further flags of the train command.
+func knapsackBounds(ctx context.Context, e eta, seed int64, flags ...string) (*Bounds, error) {
+	job := Job{Args: slices.Concat(e.args(), []string{"-loss", "rspo+"}, flags), Seed: seed}
 	s, err := job.setting()
 	if err != nil {
 		return nil, err
 	}
 	s.Config.Workers = 0
-	cfg := knapsack.Config{Seed: seed, EtaObj: e[0], EtaConstr: e[1], EtaData: e[2]}
+	data := s.Data
+	data.Seed = seed
+	cfg := knapsackConfig(data)
 	ds, err := knapsack.Generate(cfg)
 	if err != nil {
 		return nil, err
@@ -64,14 +77,17 @@ func KnapsackBounds(ctx context.Context, e [3]float64, seed int64) (*Bounds, err
 	}
 	var trained *train.Run
 	if _, err := s.Run(ctx, nil, func(o Outcome) error { trained = o.Run; return nil }); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", job.Command(), err)
 	}
 	lambda := 0.0
 	for _, c := range trained.State().Clients {
 		lambda += c.Lambda / float64(len(t.Clients))
 	}
 	chat := make([][]float64, len(t.Clients)) // [client][boundSamples*d]
-	models, _ := trained.Models(train.StageFed)
+	models, ok := trained.Models(train.StageFed)
+	if !ok {
+		return nil, fmt.Errorf("%s: no federated model", job.Command())
+	}
 	index := map[int]int{}
 	for i, c := range t.Clients {
 		index[c.ID] = i
@@ -90,7 +106,7 @@ func KnapsackBounds(ctx context.Context, e [3]float64, seed int64) (*Bounds, err
 	}); err != nil {
 		return nil, err
 	}
-	b := &Bounds{Setting: eta(e).String(), Seed: seed}
+	b := &Bounds{Setting: e.String(), Seed: seed}
 	objectives := make([]func(dst, x []float64), len(t.Clients))
 	for i, c := range t.Clients {
 		if objectives[i], err = knapsack.Objective(cfg, c.ID); err != nil {
@@ -153,10 +169,17 @@ func boundPair(ds *knapsack.Dataset, t *task.Task, objectives []func(dst, x []fl
 		// Theorem 3: T and B.
 		tTerm := diameter*shift + delta*(distance(costJ, two)+length(costJ)+2*lambda*radius)
 		bTerm := (length(two) + 2*lambda*radius) * (shift/lambda + math.Sqrt(2*delta*(length(costJ)/lambda+radius)))
-		gap := math.Abs(li - lj)
-		if share := gap - (tTerm + bTerm); share > worst {
+		gap, bound := math.Abs(li-lj), tTerm+bTerm
+		if math.IsNaN(gap) || math.IsNaN(bound) {
+			return pair, fmt.Errorf("sample %d: %w", k, oracle.ErrNonFinite)
+		}
+		share := 0.0
+		if gap > 0 {
+			share = gap / bound // infinite for a bound of 0
+		}
+		if share > worst {
 			worst = share
-			pair.ObjectiveShift, pair.Observed, pair.Bound = shift, gap, tTerm+bTerm
+			pair.ObjectiveShift, pair.Observed, pair.Bound = shift, gap, bound
 		}
 	}
 	return pair, nil
@@ -213,31 +236,46 @@ func (b *Bounds) Violations() []Pair {
 	return slices.DeleteFunc(slices.Clone(b.Pairs), func(p Pair) bool { return p.Observed <= p.Bound*(1+1e-9)+1e-9 })
 }
 
+// Differs lists the violations in words.
+func (b *Bounds) Differs() []string {
+	var out []string
+	for _, p := range b.Violations() {
+		out = append(out, fmt.Sprintf("bounds %s: clients %d and %d: gap %g above the bound %g", b.Setting, p.I, p.J, p.Observed, p.Bound))
+	}
+	return out
+}
+
+// median is the median of a number over the pairs.
+func (b *Bounds) median(of func(Pair) float64) float64 {
+	v := make([]float64, len(b.Pairs))
+	for i, p := range b.Pairs {
+		v[i] = of(p)
+	}
+	return median(v)
+}
+
+func pairObserved(p Pair) float64 { return p.Observed }
+func pairBound(p Pair) float64    { return p.Bound }
+
 // Markdown writes a summary: medians over the pairs.
 func (b *Bounds) Markdown(w io.Writer) error {
-	of := func(f func(Pair) float64) float64 {
-		v := make([]float64, len(b.Pairs))
-		for i, p := range b.Pairs {
-			v[i] = f(p)
-		}
-		return median(v)
-	}
 	_, err := fmt.Fprintf(w, "| %s | %d | %.4g | %.4g | %.4g | %.4g | %.4g | %d of %d |\n", b.Setting, b.Seed,
-		of(func(p Pair) float64 { return p.ObjectiveShift }), of(func(p Pair) float64 { return p.Hausdorff }),
-		of(func(p Pair) float64 { return p.Diameter }), of(func(p Pair) float64 { return p.Observed }),
-		of(func(p Pair) float64 { return p.Bound }), len(b.Pairs)-len(b.Violations()), len(b.Pairs))
+		b.median(func(p Pair) float64 { return p.ObjectiveShift }), b.median(func(p Pair) float64 { return p.Hausdorff }),
+		b.median(func(p Pair) float64 { return p.Diameter }), b.median(pairObserved), b.median(pairBound),
+		len(b.Pairs)-len(b.Violations()), len(b.Pairs))
 	return err
 }
 
-// BoundsHeader is the Markdown header of Bounds rows.
-const BoundsHeader = `## Heterogeneity bounds (theorem 3)
-
-Medians over all ordered pairs of clients of objective shift c_d, Hausdorff distance and diameter (upper bounds), observed
+// BoundsTitle and BoundsHeader stand above the rows of Bounds.Markdown.
+const (
+	BoundsTitle  = "Heterogeneity bounds (theorem 3)"
+	BoundsHeader = `Medians over all ordered pairs of clients of objective shift c_d, Hausdorff distance and diameter (upper bounds), observed
 RSPO+ loss gap and bound T + B, at the federated model's predictions; how many pairs respect the bound.
 
 | setting | seed | c_d | Hausdorff | diameter | observed gap | bound | holds |
 |---|---|---|---|---|---|---|---|
 `
+)
 
 // Write writes a row per pair as CSV.
 func (b *Bounds) Write(folder *run.Folder) error {

@@ -20,24 +20,27 @@ import (
 type Plot struct {
 	// Sweep selects the cells; it is the plot's file name.
 	Sweep string
-	// Title and X axis.
-	Title, X string
+	// Title says what is varied.
+	Title string
 	// Log scales the X axis.
 	Log bool
 }
 
 // write draws the plot as PNG and SVG.
 func (p Plot) write(f *Finished, folder *run.Folder, dir string) error {
+	return p.writeFormats(f, folder, dir, "png", "svg")
+}
+
+func (p Plot) writeFormats(f *Finished, folder *run.Folder, dir string, formats ...string) error {
 	pl := plot.New()
-	pl.Title.Text, pl.X.Label.Text = p.Title, p.X
-	pl.Y.Label.Text = "SPO+ minus RSPO+, +P relative regret (points)"
+	pl.X.Label.Text, pl.Y.Label.Text = p.Title, "SPO+ less RSPO+ (points)"
+	pl.X.Padding, pl.Y.Padding = vg.Points(5), vg.Points(5)
 	pl.Add(plotter.NewGrid())
-	if p.Log {
-		pl.X.Scale, pl.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
 	var points errorPoints
+	var ticks plot.ConstantTicks
 	for _, e := range f.Entries {
 		if e.Sweep == p.Sweep {
+			ticks = append(ticks, plot.Tick{Value: e.X, Label: number(e.X)})
 			points.XYs = append(points.XYs, plotter.XY{X: e.X, Y: e.Mean})
 			std := e.Std
 			if math.IsNaN(std) {
@@ -45,6 +48,9 @@ func (p Plot) write(f *Finished, folder *run.Folder, dir string) error {
 			}
 			points.YErrors = append(points.YErrors, struct{ Low, High float64 }{std, std})
 		}
+	}
+	if len(points.XYs) == 0 {
+		return fmt.Errorf("plot %s: no points", p.Sweep)
 	}
 	line, scatter, err := plotter.NewLinePoints(points)
 	if err != nil {
@@ -55,7 +61,12 @@ func (p Plot) write(f *Finished, folder *run.Folder, dir string) error {
 		return fmt.Errorf("plot %s: %w", p.Sweep, err)
 	}
 	pl.Add(line, scatter, bars)
-	for _, format := range []string{"png", "svg"} {
+	pl.Y.Min = min(0, pl.Y.Min) // so that a small effect looks small
+	pl.Y.Max += 0.05 * (pl.Y.Max - pl.Y.Min)
+	if p.Log {
+		pl.X.Scale, pl.X.Tick.Marker = plot.LogScale{}, ticks
+	}
+	for _, format := range formats {
 		canvas, err := pl.WriterTo(12*vg.Centimeter, 8*vg.Centimeter, format)
 		if err != nil {
 			return fmt.Errorf("plot %s: %w", p.Sweep, err)
@@ -81,7 +92,7 @@ type errorPoints struct {
 // losses are shared, others go to RSPO+ alone, which is the only one to read
 // them.
 func (t *Table) sweep(name, title, flag string, shared, log bool, values []float64, always ...string) {
-	t.Plots = append(t.Plots, Plot{Sweep: name, Title: title, X: title, Log: log})
+	t.Plots = append(t.Plots, Plot{Sweep: name, Title: title, Log: log})
 	for _, v := range values {
 		args := append([]string{flag, strconv.FormatFloat(v, 'g', -1, 64)}, always...)
 		both, own := args, []string(nil)
@@ -94,14 +105,22 @@ func (t *Table) sweep(name, title, flag string, shared, log bool, values []float
 	}
 }
 
-const figureNote = "Percentage points of +P relative regret, SPO+ minus RSPO+, at (0,0,0) unless said otherwise; the paper prints no numbers and does not give the grids."
+const figureNote = "Percentage points of +P relative regret, SPO+ minus RSPO+, at (0,0,0) unless said otherwise; the paper shows curves only and does not give the grids."
+
+// sweepClaim is the paper's claim about all sweeps.
+func sweepClaim(source string) Claim {
+	return Claim{ID: "better", Text: "FedRSPO+ outperforms SPO+ at every point of every sweep (" + source + ")",
+		Holds: func(f *Finished) bool {
+			return !slices.ContainsFunc(f.Entries, func(e Entry) bool { return !(e.Mean > 0) })
+		}}
+}
 
 func figure3(Options) *Table {
-	t := &Table{ID: "figure 3", Title: "Figure 3: client fraction, number of clients, alpha", Seeds: knapsackSeeds,
+	t := &Table{ID: "figure 3", Title: "Figure 3: client fraction, number of clients, alpha", Seeds: knapsackSeeds, PaperRates: true, Claims: []Claim{sweepClaim("section 4.1")},
 		Note: figureNote + " Totals of samples stay the same while the number of clients grows. Alpha is the personal one, averaged over the 27 settings."}
 	t.sweep("fraction", "client fraction", "-fraction", true, false, []float64{0.1, 0.2, 0.4, 0.6, 0.8, 1})
 	t.sweep("clients", "number of clients", "-clients", true, false, []float64{5, 10, 20, 30, 50})
-	t.Plots = append(t.Plots, Plot{Sweep: "alpha", Title: "personal alpha, mean over 27 settings", X: "alpha", Log: true})
+	t.Plots = append(t.Plots, Plot{Sweep: "alpha", Title: "personal alpha, mean over 27 settings", Log: true})
 	for _, a := range []string{"0.001", "0.003", "0.01", "0.03", "0.1"} {
 		c := improvementOverGrid("alpha="+a, a)
 		c.Target, c.Sweep = nil, "alpha"
@@ -112,12 +131,12 @@ func figure3(Options) *Table {
 }
 
 func figure4(Options) *Table {
-	t := &Table{ID: "figure 4", Title: "Figure 4: annealing, threshold and monitor size", Seeds: knapsackSeeds, Note: figureNote}
+	t := &Table{ID: "figure 4", Title: "Figure 4: annealing, threshold and monitor size", Seeds: knapsackSeeds, Note: figureNote, PaperRates: true, Claims: []Claim{sweepClaim("section 4.1")}}
 	t.sweep("kappa-lambda", "kappa of lambda", "-kappa-lambda", false, false, []float64{0, 0.5, 1, 2, 4})
 	t.sweep("kappa-lr", "kappa of the learning rate", "-kappa-lr", false, false, []float64{0, 0.05, 0.1, 0.3, 1})
 	t.sweep("tau", "threshold tau", "-tau", false, true, []float64{0.003, 0.01, 0.03})
 	// 32 monitored samples need as many validation samples per client.
-	t.sweep("monitor", "validation samples of the freeze rule", "-monitor", false, true, []float64{2, 4, 8, 16, 32}, "-validation-samples", "640")
+	t.sweep("monitor", "validation samples of the freeze rule", "-monitor", false, true, monitorSizes, monitorData...)
 	return t
 }
 

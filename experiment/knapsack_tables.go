@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -66,13 +67,51 @@ func regretTable(id string, extra ...string) *Table {
 	return t
 }
 
-func table3(Options) *Table {
+// rspoLeast is the claim that RSPO+ is the best method.
+func rspoLeast(source string) Claim {
+	return Claim{ID: "least", AtPaperRates: true,
+		Text:  "RSPO+ has the least regret of all methods in every setting and stage, at the paper's learning rates (" + source + ")",
+		Holds: func(f *Finished) bool { return f.least("RSPO+") }}
+}
+
+func table3(o Options) *Table {
 	t := regretTable("3")
 	t.Title = "fractional knapsack, relative regret in %"
-	t.Orders = []Order{
-		{"RSPO+ has the least regret of all methods in every setting and stage, at the paper's learning rates (section 4.1)", func(f *Finished) bool {
-			return f.Options.Rates != "paper" || f.least("RSPO+")
-		}},
+	fed := func(f *Finished, method string) (objective, constraint, data float64) {
+		return f.Mean("(1,0,0)", method, "Fed"), f.Mean("(0,1,0)", method, "Fed"), f.Mean("(0,0,1)", method, "Fed")
+	}
+	t.Claims = []Claim{
+		rspoLeast("section 4.1"),
+		{ID: "data", AtPaperRates: true, Text: "of the three axes, heterogeneity of the data harms the federated model most, for every method (section 4.1)",
+			Holds: func(f *Finished) bool {
+				for _, m := range methods {
+					if o, c, d := fed(f, m.name); !(d > o && d > c) {
+						return false
+					}
+				}
+				return true
+			}},
+		{ID: "constraint", AtPaperRates: true, Text: "heterogeneity of the constraint harms the federated model more than that of the objective, for every method but MSE (section 4.1; the paper's own numbers for MSE have it the other way round)",
+			Holds: func(f *Finished) bool {
+				for _, m := range methods[1:] {
+					if o, c, _ := fed(f, m.name); !(c > o) {
+						return false
+					}
+				}
+				return true
+			}},
+	}
+	if o.Rates == "matched" || o.Rates == "tuned" {
+		t.Note = "Beside the paper's methods: RSPO+ followed by SPO+, its limit for small lambda, in personalisation; and RSPO+ that personalises for all ten rounds, as the other methods do, instead of stopping early."
+		for _, e := range table3Settings {
+			for _, m := range []struct {
+				name string
+				args []string
+			}{{"RSPO+ then SPO+", []string{"-personal-loss", "spo+"}}, {"RSPO+ without early stop", []string{"-early-stop", "-1"}}} {
+				t.Cells = append(t.Cells, Cell{Setting: e.String(), Method: m.name, Stage: "+P", Value: personalRegret, Digits: 2,
+					Jobs: single(e.args(), []string{"-loss", "rspo+"}, m.args)})
+			}
+		}
 	}
 	return t
 }
@@ -82,18 +121,14 @@ func table18(Options) *Table {
 	t.Title = "bias-free linear predictor, relative regret in %"
 	t.Note = "The paper states neither the initialisation nor the learning rate of this table, and both matter; only the order is judged."
 	t.OnlyOrder = true
-	t.Orders = []Order{
-		{"RSPO+ has the least regret of all methods in every setting and stage (appendix C.7)", func(f *Finished) bool {
-			return f.Options.Rates != "paper" || f.least("RSPO+")
-		}},
-		{"personalisation lowers the regret of every method in every setting", func(f *Finished) bool {
-			for _, e := range f.Entries {
-				if e.Stage == "+P" && !(e.Mean < f.Mean(e.Setting, e.Method, "Fed")) {
-					return false
-				}
-			}
-			return true
-		}},
+	t.Claims = []Claim{
+		rspoLeast("appendix C.7"),
+		{ID: "personal", Text: "personalisation lowers the regret of every method in every setting",
+			Holds: func(f *Finished) bool {
+				return !slices.ContainsFunc(f.Entries, func(e Entry) bool {
+					return e.Stage == "+P" && !(e.Mean < f.Mean(e.Setting, e.Method, "Fed"))
+				})
+			}},
 	}
 	return t
 }
@@ -117,7 +152,7 @@ var interpArgs = []string{"-loss", "spo+", "-personalizer", "interp", "-hold-out
 func localArgs(loss string) []string { return []string{"-regime", "local", "-loss", loss} }
 
 func table4(o Options) *Table {
-	t := &Table{ID: "4", Title: "Interp-DFFL, OptNet-style and FedRSPO+ after personalisation, knapsack rows, relative regret in %", Seeds: knapsackSeeds,
+	t := &Table{ID: "4", Title: "Interp-DFFL, OptNet-style and FedRSPO+ after personalisation, knapsack rows, relative regret in %", Seeds: knapsackSeeds, Baseline: "FedRSPO+",
 		Note: "The caption says absolute regret, the knapsack rows are relative regret. The paper's Interp-DFFL column equals its local-only SPO+ where both are printed; local endpoint (rho = 0) and local-only SPO+ stand beside it."}
 	for _, e := range []eta{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}} {
 		add := func(method, target, stage string, value func([]run.SeedResult) float64, args ...[]string) {
@@ -128,7 +163,7 @@ func table4(o Options) *Table {
 			t.Cells = append(t.Cells, c)
 		}
 		// The paper's number stands beside the one that is asked for.
-		interp := map[string]string{o.InterpReport: "Interp-DFFL"}
+		interp := map[string]string{cmp.Or(o.InterpReport, "calibrated"): "Interp-DFFL"}
 		add("Interp-DFFL", interp["calibrated"], "interpolated", personalRegret, interpArgs)
 		add("Interp-DFFL, local endpoint", interp["local-endpoint"], "interpolated", func(s []run.SeedResult) float64 { return 100 * s[0].LocalEndpoint.Relative }, interpArgs)
 		add("local-only SPO+", interp["local-only"], "interpolated", personalRegret, localArgs("spo+"))
@@ -139,7 +174,13 @@ func table4(o Options) *Table {
 }
 
 func table9(Options) *Table {
-	t := &Table{ID: "9", Title: "knapsack component ablation, relative regret in %", Seeds: knapsackSeeds}
+	t := &Table{ID: "9", Title: "knapsack component ablation, relative regret in %", Seeds: knapsackSeeds, Baseline: "RSPO+ (Full)"}
+	t.Claims = []Claim{{ID: "least", AtPaperRates: true, Text: "the full method has the least regret in every setting (table 9)",
+		Holds: func(f *Finished) bool {
+			return !slices.ContainsFunc(f.Entries, func(e Entry) bool {
+				return e.Method != "RSPO+ (Full)" && !(f.Mean(e.Setting, "RSPO+ (Full)", "personalized") < e.Mean)
+			})
+		}}}
 	rspo := []string{"-loss", "rspo+"}
 	for _, e := range []eta{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
 		add := func(method, stage string, value func([]run.SeedResult) float64, args ...string) {
@@ -159,6 +200,19 @@ func table9(Options) *Table {
 func table14(Options) *Table {
 	t := &Table{ID: "14", Title: "centralised and local-only baselines, relative regret in %", Seeds: knapsackSeeds,
 		Note: "Centralised: for each client a model on everybody's data with that client's feasible set. The paper does not give the number of rounds; centralised and local training have 60 rounds of one epoch here."}
+	t.Claims = []Claim{
+		{ID: "centralised", AtPaperRates: true, Text: "centralised SPO+ has the least regret of all where clients share a distribution of features (appendix C.5)",
+			Holds: func(f *Finished) bool {
+				return !slices.ContainsFunc(f.Entries, func(e Entry) bool {
+					return e.Setting == "(0,0,0)" && e.Mean < f.Mean("(0,0,0)", "SPO+", "centralized")
+				})
+			}},
+		{ID: "local", AtPaperRates: true, Text: "local-only SPO+ beats centralised SPO+ where the clients' features differ (appendix C.5)",
+			Holds: func(f *Finished) bool {
+				return f.Mean("(0,0,0.5)", "SPO+", "local") < f.Mean("(0,0,0.5)", "SPO+", "centralized") &&
+					f.Mean("(0,0,1)", "SPO+", "local") < f.Mean("(0,0,1)", "SPO+", "centralized")
+			}},
+	}
 	for _, m := range []struct{ name, loss string }{{"SPO+", "spo+"}, {"RSPO+", "rspo+"}} {
 		for _, e := range []eta{{0, 0, 0}, {0, 0, 0.5}, {0, 0, 1}} {
 			add := func(stage string, value func([]run.SeedResult) float64, args ...string) {
@@ -324,29 +378,66 @@ func table17(Options) *Table {
 
 // textTable is the knapsack numbers in the paper's running text.
 func textTable(Options) *Table {
-	t := &Table{ID: "text", Title: "Numbers in the text (knapsack)", Seeds: knapsackSeeds,
-		Note: "The sweeps' unit is percentage points of +P relative regret, SPO+ minus RSPO+ (inferred). The alpha sweep changes the personal alpha and averages over the 27 settings; the paper does not say over which."}
-	t.Cells = append(t.Cells, Cell{Setting: gridSetting, Method: "SPO+", Stage: "local", Digits: 2,
-		Target: findTarget("text-C.5", gridSetting, "SPO+", "local", "relative_regret"),
-		Jobs:   overGrid(localArgs("spo+")...),
-		Statistic: func(seeds [][]run.SeedResult) float64 {
-			return mean(perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative }))
-		}}, Cell{Setting: gridSetting, Method: "SPO+", Stage: "local, deviation over settings", Digits: 2,
-		Jobs: overGrid(localArgs("spo+")...),
-		Statistic: func(seeds [][]run.SeedResult) float64 {
-			_, std := run.MeanStd(perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative }))
-			return std
-		}}, Cell{Setting: gridSetting, Method: "RSPO+", Stage: "correlation of freeze statistic and gap", Digits: 3,
-		Target: findTarget("text-C.6", gridSetting, "RSPO+", "personalized", "corr_freeze_statistic_vs_gap"),
-		Jobs:   overGrid("-loss", "rspo+"),
-		Statistic: func(seeds [][]run.SeedResult) float64 {
-			return correlation(perSetting(seeds, finalFreeze), perSetting(seeds, personalGap))
-		}})
+	t := &Table{ID: "text", Title: "Numbers in the text (knapsack)", Seeds: knapsackSeeds, PaperRates: true,
+		Note: "The deviation of a mean over settings, and of a correlation, least or greatest, is that of groups of five seeds. The sweeps' unit is percentage points of +P relative regret, SPO+ minus RSPO+ (inferred). The alpha sweep changes the personal alpha and averages over the 27 settings, the others are at (0,0,0); the paper does not say over which."}
+	local := func(seeds [][]run.SeedResult) []float64 {
+		return perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative })
+	}
+	t.Cells = append(t.Cells,
+		Cell{Setting: gridSetting, Method: "SPO+", Stage: "local", Digits: 2,
+			Target:    findTarget("text-C.5", gridSetting, "SPO+", "local", "relative_regret"),
+			Jobs:      overGrid(localArgs("spo+")...),
+			Statistic: func(seeds [][]run.SeedResult) float64 { return mean(local(seeds)) }},
+		Cell{Setting: gridSetting, Method: "SPO+", Stage: "local, deviation over settings", Digits: 2,
+			Jobs: overGrid(localArgs("spo+")...),
+			Statistic: func(seeds [][]run.SeedResult) float64 {
+				_, std := run.MeanStd(local(seeds))
+				return std
+			}},
+		Cell{Setting: gridSetting, Method: "RSPO+", Stage: "correlation of freeze statistic and gap", Digits: 3,
+			Target: findTarget("text-C.6", gridSetting, "RSPO+", "personalized", "corr_freeze_statistic_vs_gap"),
+			Jobs:   overGrid("-loss", "rspo+"),
+			Statistic: func(seeds [][]run.SeedResult) float64 {
+				return correlation(perSetting(seeds, finalFreeze), perSetting(seeds, personalGap))
+			}})
 	for _, a := range []struct{ label, alpha string }{{"alpha=1e-3", "0.001"}, {"alpha=0.1", "0.1"}} {
 		t.Cells = append(t.Cells, improvementOverGrid(a.label, a.alpha))
 	}
 	t.Cells = append(t.Cells, improvement("50 clients", eta{}, []string{"-clients", "50"}, nil))
+	for _, m := range []struct {
+		name string
+		of   func([]float64) float64
+	}{{"min", slices.Min[[]float64]}, {"max", slices.Max[[]float64]}} {
+		label := "validation samples 2..32 (" + m.name + ")"
+		t.Cells = append(t.Cells, Cell{Setting: label, Method: "RSPO+ vs SPO+", Stage: "+P", Digits: 2,
+			Target: findTarget("text-fig4", label, "RSPO+ vs SPO+", "personalized", "relative_regret_improvement"),
+			Jobs:   monitorSweep,
+			Statistic: func(seeds [][]run.SeedResult) float64 {
+				v := perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative })
+				for k := range v[1:] {
+					v[1+k] = v[0] - v[1+k]
+				}
+				return m.of(v[1:])
+			}})
+	}
 	return t
+}
+
+// monitorSizes are the validation samples per client that figure 4 lets the
+// freeze rule look at, and monitorData the data that have so many: 20 clients
+// with 32.
+var (
+	monitorSizes = []float64{2, 4, 8, 16, 32}
+	monitorData  = []string{"-validation-samples", "640"}
+)
+
+// monitorSweep is a run of SPO+, and one of RSPO+ for each monitor size.
+func monitorSweep(seed int64) []Job {
+	jobs := []Job{{Args: slices.Concat(eta{}.args(), []string{"-loss", "spo+"}, monitorData), Seed: seed}}
+	for _, n := range monitorSizes {
+		jobs = append(jobs, Job{Args: slices.Concat(eta{}.args(), []string{"-loss", "rspo+"}, monitorData, []string{"-monitor", number(n)}), Seed: seed})
+	}
+	return jobs
 }
 
 // improvement is the paper's sweep metric: +P relative regret of SPO+ minus

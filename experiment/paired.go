@@ -2,8 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"math"
 	"strings"
 
@@ -18,20 +16,32 @@ type Paired struct {
 	Mean, Low, High float64
 	// P is the two-sided p-value of the paired t-test of mean 0.
 	P float64
+	// N is the number of pairs.
 	N int
 }
 
 // Compare tests a - b, pair by pair (Student 1908). It assumes that the
-// differences are about normal; with fewer than two pairs, or equal
-// differences, the interval is the mean alone and P is 0 or 1.
+// differences are about normal. Fewer than two pairs tell nothing: the interval
+// is the whole line and P is 1. Of differences that are all equal the interval
+// is their value, and P is 1 if that is 0 and else 0. a and b are equally long.
 func Compare(a, b []float64) Paired {
+	if len(a) != len(b) {
+		panic(fmt.Sprintf("experiment: Compare of %d with %d values", len(a), len(b)))
+	}
 	d := make([]float64, len(a))
 	for i, x := range a {
 		d[i] = x - b[i]
 	}
 	mean, std := run.MeanStd(d)
 	p := Paired{Mean: mean, Low: mean, High: mean, N: len(d)}
-	if !(std > 0) || len(d) < 2 {
+	switch {
+	case len(d) < 2:
+		p.Low, p.High, p.P = math.Inf(-1), math.Inf(1), 1
+		return p
+	case math.IsNaN(std):
+		p.P = math.NaN()
+		return p
+	case std == 0:
 		if mean == 0 {
 			p.P = 1
 		}
@@ -45,21 +55,46 @@ func Compare(a, b []float64) Paired {
 	return p
 }
 
-// pairedMarkdown appends the comparisons of every method with the baseline.
-func (f *Finished) pairedMarkdown(b *strings.Builder) {
-	fmt.Fprintf(b, "\nDifferences from %s on the same seeds and data (positive: %s is better), with 95 %% intervals of a paired t-test:\n\n", f.Baseline, f.Baseline)
-	fmt.Fprint(b, "| setting | method | stage | difference | 95 % interval | p |\n|---|---|---|---|---|---|\n")
+// significant says whether the 95 % interval excludes 0.
+func (p Paired) significant() bool { return p.Low > 0 || p.High < 0 }
+
+// interval is the difference with its interval in words.
+func (p Paired) interval() string { return fmt.Sprintf("%+.2f (%.2f to %.2f)", p.Mean, p.Low, p.High) }
+
+// comparison is an entry less the baseline's of the same setting and stage.
+type comparison struct {
+	e Entry
+	Paired
+}
+
+// comparisons compares every method with the table's baseline.
+func (f *Finished) comparisons() []comparison {
+	if f.Baseline == "" || len(f.Options.Seeds) < 2 {
+		return nil
+	}
+	var out []comparison
 	for _, e := range f.Entries {
 		if e.Method == f.Baseline || len(e.Values) == 0 {
 			continue
 		}
 		for _, base := range f.Entries {
 			if base.Setting == e.Setting && base.Stage == e.Stage && base.Method == f.Baseline {
-				p := Compare(e.Values, base.Values)
-				fmt.Fprintf(b, "| %s | %s | %s | %+.2f | %.2f to %.2f | %.2g |\n", e.Setting, e.Method, e.Stage, p.Mean, p.Low, p.High, p.P)
+				out = append(out, comparison{e, Compare(e.Values, base.Values)})
 			}
 		}
 	}
+	return out
 }
 
-func mapKeys(m map[string]float64) iter.Seq[string] { return maps.Keys(m) }
+// pairedMarkdown appends the comparisons.
+func (f *Finished) pairedMarkdown(b *strings.Builder) {
+	all := f.comparisons()
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\nDifferences from %s on the same seeds and data (positive: %s is better), with 95 %% intervals of a paired t-test, not adjusted for their number:\n\n", f.Baseline, f.Baseline)
+	fmt.Fprint(b, "| setting | method | stage | difference (interval) | p |\n|---|---|---|---|---|\n")
+	for _, c := range all {
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %.2g |\n", c.e.Setting, c.e.Method, c.e.Stage, c.interval(), c.P)
+	}
+}

@@ -2,13 +2,7 @@ package experiment
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -28,79 +22,106 @@ type Job struct {
 }
 
 // Command is the train command that repeats the job.
-func (j Job) Command() string {
-	return "train " + strings.Join(j.Args, " ") + " -seed " + strconv.FormatInt(j.Seed, 10)
+func (j Job) Command() string { return j.recipe() + " -seed " + strconv.FormatInt(j.Seed, 10) }
+
+// recipe is Command without the seed.
+func (j Job) recipe() string { return "train " + strings.Join(j.Args, " ") }
+
+// setting resolves the job.
+func (j Job) setting() (Setting, error) {
+	return ParseSettings(append(slices.Clone(j.Args), "-seed", strconv.FormatInt(j.Seed, 10)))
+}
+
+// Plan says what a call of Runner.Run is about to do.
+type Plan struct {
+	// Runs are to be done, Kept are there from before.
+	Runs, Kept int
+	// Workers is the number of runs at a time.
+	Workers int
+	// Time is a rough estimate of how long it takes.
+	Time time.Duration
 }
 
 // Runner runs jobs on all cores, a core each, and keeps every result, so that
-// an interrupted table goes on where it stopped.
+// an interrupted table goes on where it stopped. A Runner is for one goroutine.
 type Runner struct {
 	// Cache is the folder of kept results; nil keeps them in memory only.
-	// Results are keyed by the job and by the program itself: another build
-	// runs everything again.
+	// Results are kept by program and job: another build runs everything again.
+	// Several programs may share a folder.
 	Cache *run.Folder
+	// Program names the build whose kept results are used; empty is this very
+	// one, which is the only safe answer after a change that computes anything.
+	Program string
 	// Workers is the number of jobs at a time; 0 means one per CPU.
 	Workers int
 	// GlobalLambdaMean measures the federated model's alignment at the mean λ
 	// of the clients instead of each client's (table 17).
 	GlobalLambdaMean bool
+	// Start, unless nil, is told what Run is about to do, before it does it.
+	Start func(Plan)
 	// Observe, unless nil, is told how many of how many jobs are done, from one
 	// goroutine at a time. left is an estimate.
 	Observe func(done, total int, left time.Duration)
 
+	// train does a job; nil is Runner.execute.
+	train   func(context.Context, Job) (run.SeedResult, error)
 	mu      sync.Mutex
-	results map[string]run.SeedResult
-	program string
+	results map[string]kept // by key
 }
 
-// key identifies a job's result.
-func (r *Runner) key(j Job) string {
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s\x00%v\x00%s", r.program, r.GlobalLambdaMean, j.Command())))
-	return hex.EncodeToString(sum[:12])
-}
-
-// Result returns the result of a job that Run has finished.
+// Result returns the result of a job that Run has finished; it panics for
+// others.
 func (r *Runner) Result(j Job) run.SeedResult {
-	s, ok := r.results[r.key(j)]
+	k, ok := r.results[r.key(j)]
 	if !ok {
 		panic("experiment: no result of " + j.Command())
 	}
-	return s
+	return k.Result
 }
 
-// Run finishes all jobs. When ctx ends it stops soon, and what is done is kept.
-func (r *Runner) Run(ctx context.Context, jobs []Job) error {
-	if r.program == "" {
-		p, err := programHash()
-		if err != nil {
-			return err
-		}
-		r.program, r.results = p, map[string]run.SeedResult{}
-	}
-	var todo []Job
+// Cost returns the number of different finished jobs among jobs, and the
+// seconds of a core they took when they ran.
+func (r *Runner) Cost(jobs []Job) (runs int, seconds float64) {
 	seen := map[string]bool{}
 	for _, j := range jobs {
-		k := r.key(j)
-		if _, done := r.results[k]; done || seen[k] {
-			continue
+		key := r.key(j)
+		if k, ok := r.results[key]; ok && !seen[key] {
+			seen[key] = true
+			runs++
+			seconds += k.Seconds
 		}
-		seen[k] = true
-		if s, ok := r.load(k); ok {
-			r.results[k] = s
-			continue
-		}
-		todo = append(todo, j)
+	}
+	return runs, seconds
+}
+
+// Run finishes all jobs. When ctx ends, or a job fails, it stops soon, and what
+// is done is kept. A job whose settings are wrong is reported before any starts.
+func (r *Runner) Run(ctx context.Context, jobs []Job) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	todo, err := r.missing(jobs)
+	if err != nil {
+		return err
 	}
 	slices.SortStableFunc(todo, func(a, b Job) int { return cost(b) - cost(a) }) // long ones first
 	total, left := len(todo), 0
 	for _, j := range todo {
 		left += cost(j)
 	}
-	start, spent, done := time.Now(), 0, 0
 	workers := r.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	if r.Start != nil {
+		different := map[string]bool{}
+		for _, j := range jobs {
+			different[r.key(j)] = true
+		}
+		r.Start(Plan{Runs: total, Kept: len(different) - total, Workers: workers,
+			Time: time.Duration(float64(left) * float64(costUnit) / float64(workers))})
+	}
+	start, spent, done := time.Now(), 0, 0
 	next := 0
 	var fail error
 	var wg sync.WaitGroup
@@ -115,14 +136,14 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) error {
 				j := todo[next]
 				next++
 				r.mu.Unlock()
-				s, err := r.execute(ctx, j)
+				k, err := r.finish(ctx, j)
 				r.mu.Lock()
 				if err != nil {
 					if fail == nil {
 						fail = err
 					}
 				} else {
-					r.results[r.key(j)] = s
+					r.results[r.key(j)] = k
 					done++
 					spent += cost(j)
 					left -= cost(j)
@@ -138,74 +159,65 @@ func (r *Runner) Run(ctx context.Context, jobs []Job) error {
 	return fail
 }
 
-// execute runs one job on one core and keeps its result.
+// missing returns the jobs without a result, each once.
+func (r *Runner) missing(jobs []Job) ([]Job, error) {
+	var todo []Job
+	seen, parsed := map[string]bool{}, map[string]bool{}
+	for _, j := range jobs {
+		k := r.key(j)
+		if _, done := r.results[k]; done || seen[k] {
+			continue
+		}
+		seen[k] = true
+		if s, ok := r.load(j); ok {
+			r.results[k] = s
+			continue
+		}
+		if recipe := j.recipe(); !parsed[recipe] {
+			parsed[recipe] = true
+			if _, err := j.setting(); err != nil {
+				return nil, fmt.Errorf("%s: %w", j.Command(), err)
+			}
+		}
+		todo = append(todo, j)
+	}
+	return todo, nil
+}
+
+// finish does one job and keeps its result.
+func (r *Runner) finish(ctx context.Context, j Job) (kept, error) {
+	train := r.train
+	if train == nil {
+		train = r.execute
+	}
+	start := time.Now()
+	result, err := train(ctx, j)
+	if err != nil {
+		return kept{}, fmt.Errorf("%s: %w", j.Command(), err)
+	}
+	k := kept{Command: j.Command(), Seconds: time.Since(start).Seconds(), Result: result}
+	return k, r.save(j, k)
+}
+
+// execute trains the job on one core.
 func (r *Runner) execute(ctx context.Context, j Job) (run.SeedResult, error) {
 	s, err := j.setting()
 	if err != nil {
-		return run.SeedResult{}, fmt.Errorf("%s: %w", j.Command(), err)
+		return run.SeedResult{}, err
 	}
 	s.Config.Workers = 1
 	s.Config.Alignment, s.Config.AlignmentMeanLambda, s.Config.Validation = true, r.GlobalLambdaMean, true
 	results, err := s.Run(ctx, nil, nil)
 	if err != nil {
-		return run.SeedResult{}, fmt.Errorf("%s: %w", j.Command(), err)
+		return run.SeedResult{}, err
 	}
-	out := results[0].Seeds[0]
-	if r.Cache != nil {
-		if err := r.Cache.WriteJSON(filepath.Join("cache", r.key(j)+".json"), cached{j.Command(), out}); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
+	return results[0].Seeds[0], nil
 }
 
-// setting resolves the job.
-func (j Job) setting() (Setting, error) {
-	return ParseSettings(append(slices.Clone(j.Args), "-seed", strconv.FormatInt(j.Seed, 10)))
-}
+// costUnit is the unit of cost on a core of 2020: a federated run with SPO+.
+const costUnit = 60 * time.Millisecond
 
-// cached is a file of the cache.
-type cached struct {
-	Command string         `json:"command"`
-	Result  run.SeedResult `json:"result"`
-}
-
-// load reads a kept result; a missing or damaged one is run again.
-func (r *Runner) load(key string) (run.SeedResult, bool) {
-	if r.Cache == nil {
-		return run.SeedResult{}, false
-	}
-	data, err := os.ReadFile(r.Cache.Path("cache", key+".json"))
-	if err != nil {
-		return run.SeedResult{}, false
-	}
-	var c cached
-	if json.Unmarshal(data, &c) != nil || c.Result.Fed == nil && c.Result.Personal == nil {
-		return run.SeedResult{}, false
-	}
-	return c.Result, true
-}
-
-// programHash identifies the running program by its content.
-func programHash() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// cost is a rough measure of a job's time, in units of a federated run with
-// SPO+ (about 0.06 s of a core).
+// cost is a rough measure of a job's time.
 func cost(j Job) int {
 	has := func(word string) bool { return slices.Contains(j.Args, word) }
 	switch {

@@ -17,7 +17,7 @@ type Target struct {
 	// and Unit say what is printed.
 	Setting, Method, Stage, Metric, Unit string
 	Mean                                 float64
-	// Std is NaN-free: HasStd says whether the paper gives one.
+	// Std is the deviation over seeds; HasStd says whether the paper gives one.
 	Std    float64
 	HasStd bool
 	// Digits is the number of decimals printed for the mean.
@@ -52,14 +52,30 @@ var Targets = sync.OnceValue(func() []Target {
 	return out
 })
 
-// findTarget returns the paper's number for a cell, or nil.
+// findTarget returns the paper's number for a cell, an element of Targets, or
+// nil.
 func findTarget(table, setting, method, stage, metric string) *Target {
-	for _, t := range Targets() {
-		if t.Table == table && t.Setting == setting && t.Method == method && t.Stage == stage && t.Metric == metric {
-			return &t
+	all := Targets()
+	for k := range all {
+		if t := &all[k]; t.Table == table && t.Setting == setting && t.Method == method && t.Stage == stage && t.Metric == metric {
+			return t
 		}
 	}
 	return nil
+}
+
+// where names the place of a number in the paper.
+func (t *Target) where() string {
+	place := "Table " + t.Table
+	if name, ok := strings.CutPrefix(t.Table, "text-"); ok {
+		place = "Text, " + name
+	}
+	for _, data := range []string{"PJM", "Warcraft"} {
+		if strings.HasPrefix(t.Setting, data) {
+			place += ", " + data
+		}
+	}
+	return place
 }
 
 //go:embed known.csv
