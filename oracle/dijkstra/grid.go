@@ -17,6 +17,9 @@
 // neighbour and back is a cycle. With costs >= 0 cycles cost something and the
 // minimiser is a shortest path. [Negative] says what happens with others.
 //
+// Config.Acyclic is the set without cycles: the mixtures of the paths that
+// never turn back. Its minimiser is a path whatever the signs of the costs.
+//
 // # Ties
 //
 // Costs of real maps take few values and ties are common. Which of the equally
@@ -59,7 +62,8 @@ const (
 )
 
 // Negative says what a solver does with negative costs. All policies agree on
-// costs >= 0.
+// costs >= 0. On acyclic grids AsIs and Exact are the same: every answer is
+// exact.
 type Negative uint8
 
 const (
@@ -71,7 +75,7 @@ const (
 	// endpoint, of negative sum.
 	Exact
 	// Cycles minimises over the whole set, so that the answer includes every
-	// cycle that pays. Grids only.
+	// cycle that pays. Only for grids that have cycles.
 	Cycles
 	// Reject returns ErrNegativeCost.
 	Reject
@@ -85,7 +89,9 @@ const (
 	// the source lies weakly above and left of the sink; cells are settled in
 	// the order of (distance, row, column); a cell's predecessor is the first
 	// from which it got its final distance. The answer is exact: no path has
-	// a smaller sum as rounded along the path.
+	// a smaller sum as rounded along the path. On an acyclic grid the
+	// predecessor is the one of least (distance, row, column), which with costs
+	// > 0 is the same.
 	PaperTies Ties = iota
 	// AnyTies compares distances without their last 8 to 12 bits, which is
 	// faster. The path is a shortest one up to a relative 2^-40 a step. Only
@@ -104,6 +110,17 @@ type Config struct {
 	Source, Sink Cell
 	Negative     Negative
 	Ties         Ties
+	// Acyclic keeps, of the two steps between a pair of neighbours, the one that
+	// advances in a linear order of the cells, so that no path visits a cell
+	// twice and there are no cycles. Flip the grid so that the source lies
+	// weakly above and left of the sink. If the sink is at least as far below
+	// as it is to the right, the order is by row, then column: a path may go
+	// right, or down to any of three neighbours, and what is lost is the paths
+	// with a step to the left or up to any of three. Otherwise the order is by
+	// column, then row: a path may go down, or right to any of three, and not
+	// up or left to any of three. With four neighbours it may go right and down
+	// in either case.
+	Acyclic bool
 }
 
 // Grid is the set of paths between two cells of a grid, relaxed as the package
@@ -113,12 +130,13 @@ type Grid struct {
 	// Cells live in a frame of one cell of padding, in the flipped order: cell
 	// (r, c) after flipping has the place (r+1) stride + c + 1.
 	stride, size int
-	steps        []int   // place of a neighbour minus place, in the paper's order
+	steps        []int   // place of a cell one step on minus place, in the paper's order
 	place        []int32 // row-major cell to place
 	cell         []int32 // place to row-major cell, -1 in the padding
 	open         []uint8 // 1 at the places of cells, 0 in the padding
 	source, sink int32   // places
 	radius       float64
+	dag          *dag // nil unless Acyclic
 }
 
 // maxCells keeps places within int32 and workspaces within reason.
@@ -144,6 +162,9 @@ func NewGrid(cfg Config) (*Grid, error) {
 	if cfg.Neighbours > Four || cfg.Negative > Reject || cfg.Ties > AnyTies {
 		return nil, fmt.Errorf("unknown option among Neighbours %d, Negative %d, Ties %d: %w", cfg.Neighbours, cfg.Negative, cfg.Ties, ErrShape)
 	}
+	if cfg.Acyclic && cfg.Negative == Cycles {
+		return nil, fmt.Errorf("an acyclic grid has no cycles to minimise over, want another policy than Cycles: %w", ErrShape)
+	}
 	g := &Grid{cfg: cfg, stride: w + 1}
 	g.size = (h+2)*g.stride + 2
 	g.steps = steps(cfg.Neighbours, g.stride)
@@ -162,6 +183,10 @@ func NewGrid(cfg Config) (*Grid, error) {
 		}
 	}
 	g.source, g.sink = g.placeOf(cfg.Source), g.placeOf(cfg.Sink)
+	if cfg.Acyclic {
+		g.dag = newDAG(g)
+		g.steps = g.dag.steps
+	}
 	g.radius = g.maxNorm()
 	return g, nil
 }
@@ -191,10 +216,33 @@ func (g *Grid) Config() Config { return g.cfg }
 // Dim is Height Width.
 func (g *Grid) Dim() int { return len(g.place) }
 
+// Before appends the cells from which a path can step to cell v, all as
+// row-major indices, to buf: all neighbours but the sink, or none if v is the
+// source. On an acyclic grid it appends only those that some path does step
+// from to v.
+func (g *Grid) Before(buf []int, v int) []int {
+	p := g.place[v]
+	if g.dag != nil {
+		for _, u := range g.dag.before(p) {
+			buf = append(buf, int(g.cell[u]))
+		}
+		return buf
+	}
+	if p == g.source {
+		return buf
+	}
+	for _, step := range g.steps {
+		if u := p - int32(step); g.cell[u] >= 0 && u != g.sink {
+			buf = append(buf, int(g.cell[u]))
+		}
+	}
+	return buf
+}
+
 // Radius is the square root of the most cells that a path with disjoint cycles
 // can cover, which is exact: 12 for opposite border cells of a 12 x 12 grid
-// with eight neighbours. It is an upper bound above 4096 cells, where it counts
-// all of them.
+// with eight neighbours. Where there are cycles and more than 4096 cells, it is
+// an upper bound, which counts all of them.
 func (g *Grid) Radius() float64 { return g.radius }
 
 // NewProjector returns nil: package qp projects onto this set.
@@ -208,6 +256,9 @@ func (g *Grid) NewLinear() oracle.Linear { return g.NewSolver() }
 const maxExactRadius = 4096
 
 func (g *Grid) maxNorm() float64 {
+	if g.dag != nil {
+		return math.Sqrt(g.dag.longest(g))
+	}
 	d := g.Dim()
 	if d > maxExactRadius {
 		return math.Sqrt(float64(d))

@@ -179,7 +179,7 @@ func smallGrids() []Config {
 }
 
 func (c Config) name() string {
-	return fmt.Sprintf("grid=%dx%d/neighbours=%d/ends=%v-%v/negative=%d/ties=%d", c.Height, c.Width, []int{8, 4}[c.Neighbours], c.Source, c.Sink, c.Negative, c.Ties)
+	return fmt.Sprintf("grid=%dx%d/neighbours=%d/ends=%v-%v/negative=%d/ties=%d/acyclic=%v", c.Height, c.Width, []int{8, 4}[c.Neighbours], c.Source, c.Sink, c.Negative, c.Ties, c.Acyclic)
 }
 
 func TestConformance(t *testing.T) {
@@ -232,9 +232,18 @@ func TestRadius(t *testing.T) {
 // Violation against all its sets of cells.
 func TestViolation(t *testing.T) {
 	r := rand.New(rand.NewPCG(33, 6))
-	for range 300 {
+	for k := range 400 {
 		cfg := randomConfig(r, 9)
+		cfg.Acyclic = k%2 == 1
 		g := mustGrid(cfg)
+		after, before := map[Cell][]Cell{}, map[Cell][]Cell{}
+		for v := range g.Dim() {
+			at := Cell{v / cfg.Width, v % cfg.Width}
+			after[at] = neighbours(cfg, at)
+			for _, n := range after[at] {
+				before[n] = append(before[n], at)
+			}
+		}
 		w := make([]float64, g.Dim())
 		for v := range w {
 			w[v] = r.Float64() * 1.1
@@ -248,6 +257,7 @@ func TestViolation(t *testing.T) {
 			sent := [2]float64{}
 			var taken [2]map[Cell]bool
 			for k, ends := range [2][2]Cell{{cfg.Sink, cfg.Source}, {cfg.Source, cfg.Sink}} {
+				near := []map[Cell][]Cell{after, before}[k]
 				taken[k] = map[Cell]bool{}
 				for v := range w {
 					at := Cell{v / cfg.Width, v % cfg.Width}
@@ -255,7 +265,7 @@ func TestViolation(t *testing.T) {
 						continue
 					}
 					sent[k] += w[v]
-					for _, n := range neighbours(cfg, at) {
+					for _, n := range near[at] {
 						if n != ends[1] && !taken[k][n] {
 							taken[k][n] = true
 							sent[k] -= w[n.Row*cfg.Width+n.Col]
@@ -300,6 +310,7 @@ func TestBadGrids(t *testing.T) {
 		{Height: 2, Width: 2, Source: Cell{0, 5}, Sink: Cell{1, 1}},
 		{Height: 2, Width: 2, Sink: Cell{1, 1}, Neighbours: 2},
 		{Height: 2, Width: 2, Sink: Cell{1, 1}, Negative: 4},
+		{Height: 2, Width: 2, Sink: Cell{1, 1}, Negative: Cycles, Acyclic: true},
 		{Height: 2, Width: 2, Sink: Cell{1, 1}, Ties: 2},
 	} {
 		if _, err := NewGrid(cfg); !errors.Is(err, ErrShape) {

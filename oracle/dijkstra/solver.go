@@ -46,7 +46,7 @@ func (g *Grid) NewSolver() *Solver {
 		settled: make([]int32, 0, g.Dim()),
 		queue:   newQueue(g.Dim()),
 	}
-	if g.cfg.Ties == AnyTies {
+	if g.cfg.Ties == AnyTies && g.dag == nil {
 		s.packed = newPacked(g)
 	}
 	if g.cfg.Negative == Cycles {
@@ -122,8 +122,8 @@ func (s *Solver) Path(buf []int) []int {
 }
 
 // Settled appends the cells whose distances the last Solve determined, nearest
-// first, to buf as row-major indices. It appends nothing when that failed, or
-// found cycles.
+// first, or in the order of the steps on an acyclic grid, to buf as row-major
+// indices. It appends nothing when that failed, or found cycles.
 func (s *Solver) Settled(buf []int) []int {
 	switch s.by {
 	case byPacked:
@@ -153,20 +153,25 @@ func (s *Solver) run(theta []float64) error {
 		least = min(least, x)
 	}
 	s.settled = s.settled[:0]
-	copy(s.free, g.open)
 	s.by = byLabels
-	switch {
-	case least >= 0:
-		s.label()
-	case g.cfg.Negative == AsIs:
-		s.improve(0, 0)
-	case g.cfg.Negative == Reject:
+	if least < 0 && g.cfg.Negative == Reject {
 		s.by = byNone
 		for v, x := range theta {
 			if x < 0 {
 				return fmt.Errorf("cell %d costs %v: %w", v, x, ErrNegativeCost)
 			}
 		}
+	}
+	if g.dag != nil {
+		s.settled = g.dag.sweep(s.dist, s.pred, s.cost, s.settled)
+		return nil
+	}
+	copy(s.free, g.open)
+	switch {
+	case least >= 0:
+		s.label()
+	case g.cfg.Negative == AsIs:
+		s.improve(0, 0)
 	default:
 		u, v := s.negativePair()
 		switch {

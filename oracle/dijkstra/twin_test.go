@@ -21,6 +21,8 @@ func paperDijkstra(cfg Config, theta []float64) []float64 {
 	}
 	cost := func(c Cell) float64 { c = flip(c); return theta[c.Row*w+c.Col] }
 	source, sink := flip(cfg.Source), flip(cfg.Sink)
+	flipped := cfg
+	flipped.Source, flipped.Sink = source, sink
 	type queued struct {
 		dist float64
 		at   Cell
@@ -39,7 +41,7 @@ func paperDijkstra(cfg Config, theta []float64) []float64 {
 		}
 		at := queue[best].at
 		queue = slices.Delete(queue, best, best+1)
-		for _, n := range neighbours(cfg, at) {
+		for _, n := range neighbours(flipped, at) {
 			if settled[n] {
 				continue
 			}
@@ -61,20 +63,36 @@ func paperDijkstra(cfg Config, theta []float64) []float64 {
 	}
 }
 
-// neighbours lists the neighbours of a cell in the paper's order.
+// neighbours lists the cells one step on from a cell in the paper's order.
 func neighbours(cfg Config, at Cell) []Cell {
 	var out []Cell
 	for dr := -1; dr <= 1; dr++ {
 		for dc := -1; dc <= 1; dc++ {
 			n := Cell{at.Row + dr, at.Col + dc}
 			if n == at || cfg.Neighbours == Four && dr != 0 && dc != 0 ||
-				n.Row < 0 || n.Row >= cfg.Height || n.Col < 0 || n.Col >= cfg.Width {
+				n.Row < 0 || n.Row >= cfg.Height || n.Col < 0 || n.Col >= cfg.Width || cfg.Acyclic && !advances(cfg, dr, dc) {
 				continue
 			}
 			out = append(out, n)
 		}
 	}
 	return out
+}
+
+// advances says whether a step by this many rows and columns does on an acyclic
+// grid.
+func advances(cfg Config, dr, dc int) bool {
+	down, right := cfg.Sink.Row-cfg.Source.Row, cfg.Sink.Col-cfg.Source.Col
+	if down < 0 {
+		down, dr = -down, -dr
+	}
+	if right < 0 {
+		right, dc = -right, -dc
+	}
+	if right > down {
+		return dc > 0 || dc == 0 && dr > 0
+	}
+	return dr > 0 || dr == 0 && dc > 0
 }
 
 // simplePaths calls visit with every simple path, as cells in order.

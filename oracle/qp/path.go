@@ -11,7 +11,7 @@ import (
 
 // Path is the relaxed path polytope of a grid (paper, section 3.4) with its
 // Euclidean projection: the visits w of a path and of cycles apart from it,
-// and their mixtures. Set, radius and linear minimiser are those of its
+// and their mixtures; on an acyclic grid those of paths alone. Set, radius and linear minimiser are those of its
 // dijkstra.Grid; Path adds the projection.
 //
 // # Accuracy
@@ -34,7 +34,9 @@ import (
 // Few pairs of neighbours with p_u + p_v > 0, of which cycles are made, call
 // for Wolfe's nearest point method (Wolfe 1976) over the paths and cycles
 // found so far; many call for a primal-dual interior point method (Mehrotra
-// 1992), which also takes over where Wolfe's method gets stuck.
+// 1992), which also takes over where Wolfe's method gets stuck. On an acyclic
+// grid, whose shortest paths are cheap for costs of any sign, Wolfe's method
+// comes first always.
 type Path struct {
 	grid *dijkstra.Grid
 	// search is the grid for costs of the projection's own.
@@ -173,7 +175,7 @@ func (q *PathProjector) Project(dst, theta []float64, lambda float64, warm *orac
 	var w []float64
 	gap := math.Inf(1)
 	q.method = pathNone
-	if f.positivePairs(q.p, pathWolfePairs) {
+	if f.acyclic || f.positivePairs(q.p, pathWolfePairs) {
 		ok := q.wolfe.project(q.p, scale, q.limit, q.wolfe.load(warm))
 		info.Iterations = q.wolfe.prices
 		if ok {
@@ -185,7 +187,7 @@ func (q *PathProjector) Project(dst, theta []float64, lambda float64, warm *orac
 	}
 	if q.method == pathNone {
 		if q.inner == nil {
-			q.inner = newPathInterior(f, q.path.goal.mu)
+			q.inner = newPathInterior(q.path)
 			q.meter = q.path.grid.NewMeter()
 		}
 		gap = q.inner.project(q.p, scale, q.limit)

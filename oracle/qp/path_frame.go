@@ -7,6 +7,7 @@ import "fedrspo/oracle/dijkstra"
 type pathFrame struct {
 	height, width int
 	eight         bool
+	acyclic       bool
 	stride, size  int
 	words         int   // of a set of places, 64 bits each
 	steps         []int // to the neighbours
@@ -21,7 +22,7 @@ type pathFrame struct {
 
 func newPathFrame(cfg dijkstra.Config) pathFrame {
 	h, w := cfg.Height, cfg.Width
-	f := pathFrame{height: h, width: w, eight: cfg.Neighbours == dijkstra.Eight, stride: w + 1}
+	f := pathFrame{height: h, width: w, eight: cfg.Neighbours == dijkstra.Eight, acyclic: cfg.Acyclic, stride: w + 1}
 	s := f.stride
 	f.size = (h+2)*s + 2
 	f.words = (f.size + 63) / 64
@@ -43,10 +44,19 @@ func newPathFrame(cfg dijkstra.Config) pathFrame {
 	}
 	f.source, f.sink = at(cfg.Source), at(cfg.Sink)
 	f.inner[f.source], f.inner[f.sink] = 0, 0
-	for _, x := range []int{h, w, int(cfg.Neighbours), int(f.source), int(f.sink)} {
+	kind := int(cfg.Neighbours)
+	if f.acyclic {
+		kind += 2
+	}
+	for _, x := range []int{h, w, kind, int(f.source), int(f.sink)} {
 		f.fingerprint = (f.fingerprint ^ uint64(x)) * 0x100000001b3 // FNV-1a
 	}
 	return f
+}
+
+// cell returns the row-major index of the cell at a place.
+func (f *pathFrame) cell(place int32) int {
+	return (int(place)/f.stride-1)*f.width + int(place)%f.stride - 1
 }
 
 // positivePairs says whether at most limit pairs of inner neighbours have

@@ -17,7 +17,7 @@ import "math"
 // positive and pivots are sums of them, so that nothing cancels even when they
 // span thirty orders of magnitude.
 //
-// Cells are numbered along the shorter side of the grid here.
+// Cells on paths are numbered along the shorter side of the grid here.
 type pathInterior struct {
 	f            *pathFrame
 	goal         float64 // the complementarity to reach
@@ -64,28 +64,31 @@ const (
 	pathProximal = 1e-8
 )
 
-func newPathInterior(f *pathFrame, mu float64) *pathInterior {
-	d := len(f.place)
+func newPathInterior(path *Path) *pathInterior {
+	f := &path.frame
 	minor, major := f.width, f.height
 	if f.height < f.width {
 		minor, major = major, minor
 	}
-	q := &pathInterior{f: f, goal: mu, d: d, band: 2*minor + 2}
+	q := &pathInterior{f: f, goal: path.goal.mu, band: 2*minor + 2}
 	number := make([]int, f.size)
-	for i := range number {
-		number[i] = -1
-	}
+	var before []int
 	for a := range major {
 		for b := range minor {
 			r, c := a, b
 			if f.height < f.width {
 				r, c = b, a
 			}
-			place := f.place[r*f.width+c]
-			number[place] = len(q.place)
-			q.place = append(q.place, place)
+			v := r*f.width + c
+			place := f.place[v]
+			if before = path.grid.Before(before[:0], v); len(before) > 0 || place == f.source {
+				number[place] = len(q.place)
+				q.place = append(q.place, place)
+			}
 		}
 	}
+	d := len(q.place)
+	q.d = d
 	q.source, q.sink = number[f.source], number[f.sink]
 	for j, place := range q.place {
 		q.first = append(q.first, int32(len(q.tail)))
@@ -93,10 +96,9 @@ func newPathInterior(f *pathFrame, mu float64) *pathInterior {
 		if j == q.source {
 			continue
 		}
-		for _, step := range f.steps {
-			if i := number[int(place)+step]; i >= 0 && i != q.sink {
-				q.tail, q.head = append(q.tail, int32(i)), append(q.head, int32(j))
-			}
+		before = path.grid.Before(before[:0], f.cell(place))
+		for _, v := range before {
+			q.tail, q.head = append(q.tail, int32(number[f.place[v]])), append(q.head, int32(j))
 		}
 		members := q.members(j)
 		for x, a := range members {
@@ -524,6 +526,7 @@ func (q *pathInterior) jvp(dst, v []float64) {
 		c := q.give[i] * byPlace[place]
 		q.c[i], q.bIn[i], q.bOut[i] = c, c, -c
 	}
+	clear(byPlace) // also cells on no path
 	q.solve(q.bIn, q.bOut)
 	for i, place := range q.place {
 		byPlace[place] = q.give[i]*(q.bOut[i]-q.bIn[i]) + q.c[i]

@@ -23,6 +23,11 @@ func (q *pathWolfe) price(limit float64) (e float64, more bool) {
 		least = min(least, d)
 	}
 
+	if f.acyclic {
+		dist, ok := q.searched()
+		q.gap = value - dist
+		return 1, ok && q.gap > limit
+	}
 	lost := 0.0
 	if least < 0 {
 		u, v, sum := q.worstPair()
@@ -56,20 +61,28 @@ func (q *pathWolfe) price(limit float64) (e float64, more bool) {
 		ok = q.backtrack()
 	}
 	if !ok {
-		for v, place := range f.place {
-			q.cost[v] = g[place]
-		}
-		if !q.shortest() {
+		if dist, ok = q.searched(); !ok {
 			q.gap = math.Inf(1)
 			return 1, false
 		}
-		dist = pathSumOver(q.generator(q.k), g)
 		q.gap = value - dist + lost
 		if q.gap <= max(limit, 2*lost) {
 			return 1, false
 		}
 	}
 	return 1, true
+}
+
+// searched puts a shortest path at costs g in the free slot and returns its
+// length.
+func (q *pathWolfe) searched() (dist float64, ok bool) {
+	for v, place := range q.f.place {
+		q.cost[v] = q.g[place]
+	}
+	if !q.shortest() {
+		return math.Inf(-1), false
+	}
+	return pathSumOver(q.generator(q.k), q.g), true
 }
 
 // worstPair returns the inner neighbours of least sum.

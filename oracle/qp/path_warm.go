@@ -12,7 +12,7 @@ import (
 //	k + 2^32 times the number n of multipliers,
 //	k generators: set and weight, the weight negative for a cycle,
 //	n multipliers: place and value,
-//	the order of the labels, two places to a word.
+//	the order of the labels, two places to a word, unless the grid is acyclic.
 //
 // A checksum that does not fit, of another grid for example, makes a cold
 // start.
@@ -74,6 +74,9 @@ func (q *pathWolfe) load(warm *oracle.Warm) bool {
 	words, f := warm.Words, q.f
 	k, n := int(words[pathWarmCount]&math.MaxUint32), int(words[pathWarmCount]>>32)
 	cells := len(f.place) - 1
+	if f.acyclic {
+		cells = 0
+	}
 	if k < 1 || k > len(q.e) || n > cells ||
 		len(words) != pathWarmHeader+k*(f.words+1)+2*n+(cells+1)/2 ||
 		words[pathWarmSum] != pathChecksum(f.fingerprint, words[1:]) {

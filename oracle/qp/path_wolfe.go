@@ -14,7 +14,8 @@ import (
 // with e_k = 1 for a path and 0 for a cycle, so that the Gram matrix
 // |G_i and G_j| + e_i e_j = R'R depends on the generators alone, and with
 // multipliers u >= 0 for w <= 1, which shift p. Longer cycles of even length
-// are sums of these, and of odd length half the sum.
+// are sums of these, and of odd length half the sum. On an acyclic grid paths
+// suffice, and w <= 1 follows.
 type pathWolfe struct {
 	f      *pathFrame
 	search *dijkstra.Solver
@@ -164,11 +165,15 @@ func (q *pathWolfe) shift() {
 	}
 }
 
-// start makes a shortest path at costs max(0, -p) the only generator.
+// start makes a shortest path at costs max(0, -p), or -p on an acyclic grid, the
+// only generator.
 func (q *pathWolfe) start() bool {
 	f := q.f
 	for v, place := range f.place {
-		q.cost[v] = max(0, -q.p[place])
+		q.cost[v] = -q.p[place]
+		if !f.acyclic {
+			q.cost[v] = max(0, q.cost[v])
+		}
 	}
 	q.k = 0
 	q.prices++
@@ -179,6 +184,9 @@ func (q *pathWolfe) start() bool {
 		return false
 	}
 	q.a[0] = 1
+	if f.acyclic {
+		return true // without labels
+	}
 	// Cells beyond the sink follow in any order; the first sweeps sort them.
 	q.order = q.order[:0]
 	for _, place := range f.place {
