@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -164,3 +166,119 @@ func testConvDirect[T Float](t *testing.T) {
 }
 
 func TestConvDirect(t *testing.T) { onTypes(t, testConvDirect[float32], testConvDirect[float64]) }
+
+func TestConvShape(t *testing.T) {
+	ok := shapeConv1
+	if ok.OutH() != 48 || ok.OutW() != 48 || ok.WeightLen() != 9408 || ok.FLOP() != 2*48*48*64*7*7*3 {
+		t.Errorf("%+v: output %dx%d, %d weights, %v FLOP", ok, ok.OutH(), ok.OutW(), ok.WeightLen(), ok.FLOP())
+	}
+	for name, change := range map[string]func(s *ConvShape){
+		"no rows":        func(s *ConvShape) { s.InH = 0 },
+		"no channels":    func(s *ConvShape) { s.InC = 0 },
+		"no outputs":     func(s *ConvShape) { s.OutC = -1 },
+		"no stride":      func(s *ConvShape) { s.StrideW = 0 },
+		"no kernel":      func(s *ConvShape) { s.KernelH = 0 },
+		"negative pad":   func(s *ConvShape) { s.PadH = -1 },
+		"huge":           func(s *ConvShape) { s.InW = 1 << 40 },
+		"kernel too big": func(s *ConvShape) { s.InH, s.PadH = 3, 1 },
+	} {
+		s := ok
+		change(&s)
+		if _, err := NewConv[float32](s, Direct); !errors.Is(err, ErrShape) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if _, err := NewConv[float32](ok, Winograd); !errors.Is(err, ErrShape) {
+		t.Errorf("winograd 7x7: error %v", err)
+	}
+	if _, err := NewConv[float32](ok, 9); !errors.Is(err, ErrShape) {
+		t.Errorf("algorithm 9: error %v", err)
+	}
+	small, tiny := shapeConv3x3, shapeConv3x3
+	small.InC = 3
+	tiny.InH, tiny.InW = 2, 2
+	for _, c := range []struct {
+		s    ConvShape
+		want Algorithm
+	}{{shapeConv1, Direct}, {shapeConv3x3, Winograd}, {small, Direct}, {tiny, Direct}} {
+		if a := newConv[float32](t, c.s, Auto).Algorithm(); a != c.want {
+			t.Errorf("auto for %+v is %v, want %v", c.s, a, c.want)
+		}
+	}
+}
+
+// Weights are packed again exactly when their version, their slice or the level
+// changes, and always at version zero.
+func TestConvVersion(t *testing.T) {
+	onLevels(t, func(t *testing.T) {
+		onAlgorithms(t, func(t *testing.T, a Algorithm) {
+			r := newRand()
+			shape := ConvShape{InH: 5, InW: 6, InC: 3, OutC: 5, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+			s := NewScratch[float64](1)
+			x, w, w2 := newNormal[float64](r, shape.InLen()).x, newNormal[float64](r, shape.WeightLen()).x, newNormal[float64](r, shape.WeightLen()).x
+			c := newConv[float64](t, shape, a)
+			forward := func(c *Conv[float64], w []float64, version uint64) (y, dx []float64) {
+				y, dx = make([]float64, shape.OutLen()), make([]float64, shape.InLen())
+				c.Forward(s, y, x, 1, Weights[float64]{w, version})
+				c.BackwardData(s, dx, y, 1, Weights[float64]{w, version})
+				return y, dx
+			}
+			check := func(name string, w []float64, version uint64) {
+				t.Helper()
+				y, dx := forward(c, w, version)
+				wantY, wantDX := forward(newConv[float64](t, shape, a), w, 0)
+				wantSame(t, "y of "+name, y, wantY)
+				wantSame(t, "dx of "+name, dx, wantDX)
+			}
+			check("first", w, 1)
+			old, _ := forward(c, w, 1)
+			w[0]++
+			if y, _ := forward(c, w, 1); y[0] != old[0] || y[len(y)-1] != old[len(y)-1] {
+				t.Error("packed again without a new version")
+			}
+			check("new version", w, 2)
+			check("other slice", w2, 2)
+			w2[3]--
+			check("version zero", w2, 0)
+			w2[3]--
+			check("version zero again", w2, 0)
+			for l := levelGo; l <= best(); l++ {
+				check("version three", w, 3)
+				setLevel(t, l)
+				check("level "+l.String(), w, 3)
+			}
+		})
+	})
+}
+
+func TestConvPanics(t *testing.T) {
+	shape := ConvShape{InH: 4, InW: 4, InC: 2, OutC: 3, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+	c, s := newConv[float32](t, shape, Direct), NewScratch[float32](1)
+	x, y, w := make([]float32, shape.InLen()), make([]float32, shape.OutLen()), make([]float32, shape.WeightLen())
+	ok := Weights[float32]{Data: w}
+	wantPanic(t, "short y", func() { c.Forward(s, y[1:], x, 1, ok) })
+	wantPanic(t, "short x", func() { c.Forward(s, y, x, 2, ok) })
+	wantPanic(t, "negative n", func() { c.Forward(s, y, x, -1, ok) })
+	wantPanic(t, "weights", func() { c.Forward(s, y, x, 1, Weights[float32]{Data: w[1:]}) })
+	wantPanic(t, "short dx", func() { c.BackwardData(s, x[1:], y, 1, ok) })
+	wantPanic(t, "short dy", func() { c.BackwardData(s, x, y[1:], 1, ok) })
+	wantPanic(t, "dw", func() { c.BackwardWeights(s, w[1:], x, y, 1, false) })
+	wantPanic(t, "short dy for dw", func() { c.BackwardWeights(s, w, x, y[1:], 1, false) })
+	wantPanic(t, "no threads", func() { NewScratch[float32](0) })
+}
+
+// An empty batch has the gradient zero, and touches nothing else.
+func TestConvEmpty(t *testing.T) {
+	onAlgorithms(t, func(t *testing.T, a Algorithm) {
+		shape := ConvShape{InH: 4, InW: 4, InC: 2, OutC: 3, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+		c, s := newConv[float32](t, shape, a), NewScratch[float32](2)
+		w := newNormal[float32](newRand(), shape.WeightLen()).x
+		old := slices.Clone(w)
+		c.Forward(s, nil, nil, 0, Weights[float32]{Data: w})
+		c.BackwardData(s, nil, nil, 0, Weights[float32]{Data: w})
+		c.BackwardWeights(s, w, nil, nil, 0, true)
+		wantSame(t, "accumulated dw", w, old)
+		c.BackwardWeights(s, w, nil, nil, 0, false)
+		wantSame(t, "dw", w, make([]float32, len(w)))
+	})
+}

@@ -60,3 +60,50 @@ func testReads[T Float](t *testing.T) {
 }
 
 func TestReads(t *testing.T) { onTypes(t, testReads[float32], testReads[float64]) }
+
+// No operation on images reads outside its slices.
+func testImageReads[T Float](t *testing.T) {
+	const n = 2
+	s := NewScratch[T](1)
+	for _, before := range []bool{false, true} {
+		vec := func(n int) []T { return pageEnd[T](t, n, before) }
+		for _, channels := range [][2]int{{3, 5}, {17, 33}, {32, 64}} {
+			for _, a := range []Algorithm{Direct, Winograd} {
+				shape := ConvShape{InH: 6, InW: 5, InC: channels[0], OutC: channels[1],
+					KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+				if a == Direct {
+					shape.StrideH, shape.StrideW = 2, 2
+				}
+				c := newConv[T](t, shape, a)
+				x, y, w := vec(n*shape.InLen()), vec(n*shape.OutLen()), vec(shape.WeightLen())
+				c.Forward(s, y, x, n, Weights[T]{Data: w})
+				c.BackwardData(s, x, y, n, Weights[T]{Data: w})
+				c.BackwardWeights(s, w, x, y, n, true)
+				if HasNonFinite(y) || SumSquares(y) != 0 || SumSquares(x) != 0 || SumSquares(w) != 0 {
+					t.Fatal("zeros became something else")
+				}
+			}
+			const pixels = 12
+			c := channels[1]
+			b := newNorm[T](t, c)
+			gamma, beta := vec(c), vec(c)
+			x, d, out, y := vec(n*pixels*c), vec(n*pixels*c), vec(n*pixels*c), vec(n*pixels*c)
+			b.Batch(s, x, n, pixels, gamma, beta)
+			b.UpdateRunning(gamma, beta, 0.5)
+			b.Apply(s, y, x, nil, n, pixels, false)
+			b.Apply(s, y, x, d, n, pixels, true)
+			b.BackwardSums(s, d, gamma, beta, y, out, x, n, pixels)
+			b.BackwardSums(s, d, gamma, beta, y, nil, x, n, pixels)
+			b.BackwardApply(s, y, d, x, n, pixels)
+			p, err := NewMaxPool[T](3, 4, c, 3, 2, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			small, argmax := vec(n*p.OutLen()), make([]uint8, n*p.OutLen())
+			p.Forward(s, small, argmax, x, n)
+			p.Backward(s, x, small, argmax, n)
+		}
+	}
+}
+
+func TestImageReads(t *testing.T) { onTypes(t, testImageReads[float32], testImageReads[float64]) }

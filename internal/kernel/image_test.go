@@ -1,0 +1,272 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A blockNet is one of each operation on images, as a network uses them:
+// convolution, batch norm with ReLU, max pool, convolution, batch norm with
+// residual, adaptive max pool, channel mean.
+type blockNet[T Float] struct {
+	conv1, conv2  *Conv[T]
+	norm1, norm2  *BatchNorm[T]
+	pool, last    *MaxPool[T]
+	w1, w2        []T
+	gamma, beta   []T
+	version       uint64
+	c1, a1, p1    []T // outputs of conv1, norm1, pool
+	c2, a2, p2    []T // of conv2, norm2, last
+	y             []T
+	arg1, arg2    []uint8
+	dp2, da2, dc2 []T
+	dp1, da1, dc1 []T
+	skip          []T // gradient of the residual, from norm2
+	dx, dw1, dw2  []T
+	dgamma, dbeta [2][]T
+}
+
+const netChannels = 33
+
+func newBlockNet[T Float](t testing.TB, r *rand.Rand, a Algorithm, n int) *blockNet[T] {
+	t.Helper()
+	shape1 := ConvShape{InH: 17, InW: 15, InC: 3, OutC: netChannels, KernelH: 5, KernelW: 5, StrideH: 2, StrideW: 2, PadH: 2, PadW: 2}
+	pool, err := NewMaxPool[T](shape1.OutH(), shape1.OutW(), netChannels, 3, 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape2 := ConvShape{InH: pool.OutH(), InW: pool.OutW(), InC: netChannels, OutC: netChannels, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+	last, err := NewAdaptiveMaxPool[T](shape2.OutH(), shape2.OutW(), netChannels, 2, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vec := func(n int) []T { return make([]T, n) }
+	normal := func(n int, scale float64) []T {
+		x := newNormal[T](r, n).x
+		Scale(T(scale), x)
+		return x
+	}
+	b := &blockNet[T]{
+		conv1: newConv[T](t, shape1, Direct), conv2: newConv[T](t, shape2, a),
+		norm1: newNorm[T](t, netChannels), norm2: newNorm[T](t, netChannels),
+		pool: pool, last: last,
+		w1: normal(shape1.WeightLen(), 0.1), w2: normal(shape2.WeightLen(), 0.1),
+		gamma: normal(netChannels, 1), beta: normal(netChannels, 1),
+		dx: vec(n * shape1.InLen()), dw1: vec(shape1.WeightLen()), dw2: vec(shape2.WeightLen()),
+		arg1: make([]uint8, n*pool.OutLen()), arg2: make([]uint8, n*last.OutLen()),
+		y: vec(n * last.OutH() * last.OutW()),
+	}
+	for _, x := range []*[]T{&b.c1, &b.a1, &b.da1, &b.dc1} {
+		*x = vec(n * shape1.OutLen())
+	}
+	for _, x := range []*[]T{&b.p1, &b.c2, &b.a2, &b.da2, &b.dc2, &b.dp1, &b.skip} {
+		*x = vec(n * shape2.OutLen())
+	}
+	b.p2, b.dp2 = vec(n*last.OutLen()), vec(n*last.OutLen())
+	for i := range 2 {
+		b.dgamma[i], b.dbeta[i] = vec(netChannels), vec(netChannels)
+	}
+	return b
+}
+
+func pixelsOf(s ConvShape) int { return s.OutH() * s.OutW() }
+
+func (b *blockNet[T]) forward(s *Scratch[T], x []T, n int) {
+	b.version++
+	pixels1, pixels2 := pixelsOf(b.conv1.Shape()), pixelsOf(b.conv2.Shape())
+	b.conv1.Forward(s, b.c1, x, n, Weights[T]{b.w1, b.version})
+	b.norm1.Batch(s, b.c1, n, pixels1, b.gamma, b.beta)
+	b.norm1.Apply(s, b.a1, b.c1, nil, n, pixels1, true)
+	b.pool.Forward(s, b.p1, b.arg1, b.a1, n)
+	b.conv2.Forward(s, b.c2, b.p1, n, Weights[T]{b.w2, b.version})
+	b.norm2.Batch(s, b.c2, n, pixels2, b.gamma, b.beta)
+	b.norm2.Apply(s, b.a2, b.c2, b.p1, n, pixels2, true)
+	b.last.Forward(s, b.p2, b.arg2, b.a2, n)
+	ChannelMean(b.y[:n*b.last.OutLen()/netChannels], b.p2[:n*b.last.OutLen()], netChannels)
+}
+
+func (b *blockNet[T]) backward(s *Scratch[T], x, dy []T, n int) {
+	pixels1, pixels2 := pixelsOf(b.conv1.Shape()), pixelsOf(b.conv2.Shape())
+	ChannelMeanGrad(b.dp2[:n*b.last.OutLen()], dy[:n*b.last.OutLen()/netChannels], netChannels)
+	b.last.Backward(s, b.da2, b.dp2, b.arg2, n)
+	b.norm2.BackwardSums(s, b.skip, b.dgamma[1], b.dbeta[1], b.da2, b.a2, b.c2, n, pixels2)
+	b.norm2.BackwardApply(s, b.dc2, b.skip, b.c2, n, pixels2)
+	b.conv2.BackwardWeights(s, b.dw2, b.p1, b.dc2, n, false)
+	b.conv2.BackwardData(s, b.dp1, b.dc2, n, Weights[T]{b.w2, b.version})
+	Axpy(1, b.skip, b.dp1)
+	b.pool.Backward(s, b.da1, b.dp1, b.arg1, n)
+	b.norm1.BackwardSums(s, b.da1, b.dgamma[0], b.dbeta[0], b.da1, b.a1, b.c1, n, pixels1)
+	b.norm1.BackwardApply(s, b.dc1, b.da1, b.c1, n, pixels1)
+	b.conv1.BackwardWeights(s, b.dw1, x, b.dc1, n, false)
+	b.conv1.BackwardData(s, b.dx, b.dc1, n, Weights[T]{b.w1, b.version})
+}
+
+// results are the outputs and every gradient.
+func (b *blockNet[T]) results() map[string][]T {
+	return map[string][]T{
+		"y": b.y, "dx": b.dx, "dw1": b.dw1, "dw2": b.dw2, "c2": b.c2,
+		"dgamma1": b.dgamma[0], "dbeta1": b.dbeta[0], "dgamma2": b.dgamma[1], "dbeta2": b.dbeta[1],
+	}
+}
+
+func onAlgorithms(t *testing.T, f func(t *testing.T, a Algorithm)) {
+	for _, a := range []Algorithm{Direct, Winograd} {
+		t.Run(a.String(), func(t *testing.T) { f(t, a) })
+	}
+}
+
+// The bits do not depend on the number of threads, and a dirty Scratch changes
+// nothing. Levels avx512 and avx2 return the same bits.
+func testImageBits[T Float](t *testing.T) {
+	onAlgorithms(t, func(t *testing.T, a Algorithm) {
+		// Two whole chunks of the weight gradient and a short one.
+		const n = 2*gradientChunk + 3
+		run := func(threads int) map[string][]T {
+			r := newRand()
+			b := newBlockNet[T](t, r, a, n)
+			x, dy := newNormal[T](r, n*b.conv1.Shape().InLen()).x, newNormal[T](r, len(b.y)).x
+			s := NewScratch[T](threads)
+			for range 2 {
+				b.forward(s, x, n)
+				b.backward(s, x, dy, n)
+			}
+			return b.results()
+		}
+		want := run(1)
+		same := func(name string, got map[string][]T) {
+			t.Helper()
+			for k, v := range got {
+				wantSame(t, fmt.Sprintf("%s with %s", k, name), v, want[k])
+			}
+		}
+		for _, threads := range []int{2, 3, 7} {
+			same(fmt.Sprintf("%d threads", threads), run(threads))
+		}
+		if active == levelAVX512 {
+			setLevel(t, levelAVX2)
+			same("AVX2", run(1))
+		}
+	})
+}
+
+func TestImageBits(t *testing.T) { onTypes(t, testImageBits[float32], testImageBits[float64]) }
+
+// An image's output and gradient depend on no other image, nor on what lies
+// behind the live ones.
+func testImageSplit[T Float](t *testing.T) {
+	onAlgorithms(t, func(t *testing.T, a Algorithm) {
+		const n = 7
+		r := newRand()
+		b := newBlockNet[T](t, r, a, n)
+		shape, s := b.conv2.Shape(), NewScratch[T](2)
+		x, dy := newNormal[T](r, n*shape.InLen()).x, newNormal[T](r, n*shape.OutLen()).x
+		w := Weights[T]{b.w2, 1}
+		y, dx := make([]T, len(dy)), make([]T, len(x))
+		b.conv2.Forward(s, y, x, n, w)
+		b.conv2.BackwardData(s, dx, dy, n, w)
+		y2, dx2 := newNormal[T](r, len(dy)).x, newNormal[T](r, len(x)).x
+		for lo := 0; lo < n; {
+			m := 1 + r.IntN(n-lo)
+			in, out := lo*shape.InLen(), lo*shape.OutLen()
+			after, afterX := slices.Clone(y2[out+m*shape.OutLen():]), slices.Clone(dx2[in+m*shape.InLen():])
+			b.conv2.Forward(s, y2[out:], x[in:], m, w)
+			b.conv2.BackwardData(s, dx2[in:], dy[out:], m, w)
+			wantSame(t, "y behind", y2[out+m*shape.OutLen():], after)
+			wantSame(t, "dx behind", dx2[in+m*shape.InLen():], afterX)
+			lo += m
+		}
+		wantSame(t, "y", y2, y)
+		wantSame(t, "dx", dx2, dx)
+	})
+}
+
+func TestImageSplit(t *testing.T) { onTypes(t, testImageSplit[float32], testImageSplit[float64]) }
+
+// Every gradient agrees with central differences, in float64. With step h the
+// error of the difference is about h² times a third derivative, and 1e-16/h
+// times the loss, which is of order one; h = 1e-5 makes both below 1e-8, and the
+// curvature of batch norm takes the rest of 1e-6. A step that moves a maximum or
+// a sign of a ReLU is no derivative: the differences of two steps tell.
+func TestImageGradients(t *testing.T) {
+	onLevels(t, func(t *testing.T) {
+		onAlgorithms(t, func(t *testing.T, a Algorithm) {
+			const n, h = 3, 1e-5
+			r := newRand()
+			b := newBlockNet[float64](t, r, a, n)
+			x, dy := newNormal[float64](r, n*b.conv1.Shape().InLen()).x, newNormal[float64](r, len(b.y)).x
+			s := NewScratch[float64](1)
+			loss := func() float64 {
+				b.forward(s, x, n)
+				sum := 0.0
+				for i, v := range b.y {
+					sum += v * dy[i]
+				}
+				return sum
+			}
+			loss()
+			b.backward(s, x, dy, n)
+			// Both layers read gamma and beta.
+			dgamma, dbeta := slices.Clone(b.dgamma[0]), slices.Clone(b.dbeta[0])
+			Axpy(1, b.dgamma[1], dgamma)
+			Axpy(1, b.dbeta[1], dbeta)
+			checked := 0
+			for _, v := range []struct {
+				name string
+				x, g []float64
+			}{{"x", x, b.dx}, {"w1", b.w1, b.dw1}, {"w2", b.w2, b.dw2}, {"gamma", b.gamma, dgamma}, {"beta", b.beta, dbeta}} {
+				g := slices.Clone(v.g)
+				for range 12 {
+					i := r.IntN(len(v.x))
+					at := func(h float64) float64 {
+						old := v.x[i]
+						v.x[i] = old + h
+						l := loss()
+						v.x[i] = old
+						return l
+					}
+					d1, d2 := (at(h)-at(-h))/(2*h), (at(h/2)-at(-h/2))/h
+					if math.Abs(d1-d2) > 1e-7 {
+						continue
+					}
+					checked++
+					if math.Abs(d2-g[i]) > 1e-6 {
+						t.Errorf("d%s[%d] = %v, central difference %v", v.name, i, g[i], d2)
+					}
+				}
+			}
+			if checked < 40 {
+				t.Errorf("only %d of 60 differences are derivatives", checked)
+			}
+		})
+	})
+}
+
+// Steady state allocates nothing, on one thread and on several.
+func testImageAllocs[T Float](t *testing.T) {
+	onAlgorithms(t, func(t *testing.T, a Algorithm) {
+		for _, threads := range []int{1, 3} {
+			const n = gradientChunk + 1
+			r := newRand()
+			b := newBlockNet[T](t, r, a, n)
+			x, dy := newNormal[T](r, n*b.conv1.Shape().InLen()).x, newNormal[T](r, len(b.y)).x
+			s := NewScratch[T](threads)
+			step := func() {
+				b.forward(s, x, n)
+				b.backward(s, x, dy, n)
+			}
+			step()
+			held := s.Bytes()
+			if allocs := testing.AllocsPerRun(3, step); allocs != 0 {
+				t.Errorf("%d threads: a step allocates %v times", threads, allocs)
+			}
+			if s.Threads() != threads || threads == 1 && s.Bytes() != held {
+				t.Errorf("%d threads: scratch of %d threads went from %d to %d bytes", threads, s.Threads(), held, s.Bytes())
+			}
+		}
+	})
+}
+
+func TestImageAllocs(t *testing.T) { onTypes(t, testImageAllocs[float32], testImageAllocs[float64]) }
