@@ -340,37 +340,66 @@ func mean(v []float64) float64 {
 	return m
 }
 
+// perRun returns a value of every setting and seed, each setting's in order of
+// seeds.
+func perRun(seeds [][]run.SeedResult, of func(run.SeedResult) float64) []float64 {
+	var out []float64
+	for k := range seeds[0] {
+		for _, s := range seeds {
+			out = append(out, of(s[k]))
+		}
+	}
+	return out
+}
+
+// sample is perRun or perSetting.
+type sample func([][]run.SeedResult, func(run.SeedResult) float64) []float64
+
+// statistics are the columns of table 17; "range" is two of them.
+var statistics = []struct {
+	name string
+	of   func([]float64) float64
+}{{"mean", mean}, {"median", median}, {"min", slices.Min[[]float64]}, {"max", slices.Max[[]float64]}}
+
 func table17(Options) *Table {
 	t := &Table{ID: "17", Title: "QP-LP alignment over the 27 knapsack settings", Seeds: knapsackSeeds,
-		Note: "Each setting's mean over clients and seeds, then mean, median, least and greatest over the settings. z compares with the same statistic of groups of five seeds."}
-	for _, m := range []struct {
+		Note: "Mean, median, least and greatest over runs: 27 settings by five seeds, each run's mean over clients. That the paper's are over runs, and not over means of settings, shows in its frozen-client fractions: 0.300, 0.800 and 1.000 are shares of 20 clients. With more seeds the numbers are mean and deviation over groups of five seeds. Statistics of the settings' means stand below; their mean is the same."}
+	plain := func(of func(run.SeedResult) float64) func(sample, [][]run.SeedResult) []float64 {
+		return func(over sample, seeds [][]run.SeedResult) []float64 { return over(seeds, of) }
+	}
+	rows := []struct {
 		label, metric, stage string
-		of                   func(run.SeedResult) float64
+		of                   func(sample, [][]run.SeedResult) []float64
 		digits               int
 	}{
-		{"global QP-LP gap", "global_qp_lp_gap", "fed", globalGap, 3},
-		{"personalised QP-LP gap", "personalized_qp_lp_gap", "personalized", personalGap, 3},
-		{"personalised/global ratio", "personalized_over_global_ratio", "personalized", nil, 3},
-		{"final freeze statistic", "final_freeze_statistic", "personalized", finalFreeze, 5},
-		{"frozen-client fraction", "frozen_client_fraction", "personalized", frozenShare, 3},
-	} {
-		for _, s := range []struct {
-			name string
-			of   func([]float64) float64
-		}{{"mean", mean}, {"median", median}, {"min", slices.Min[[]float64]}, {"max", slices.Max[[]float64]}} {
-			t.Cells = append(t.Cells, Cell{Setting: m.label, Method: "RSPO+", Stage: s.name, Digits: m.digits,
-				Target: findTarget("17", gridSetting, "RSPO+", m.stage, m.metric+"."+s.name),
-				Jobs:   overGrid("-loss", "rspo+"),
-				Statistic: func(seeds [][]run.SeedResult) float64 {
-					if m.of != nil {
-						return s.of(perSetting(seeds, m.of))
-					}
-					ratio, global := perSetting(seeds, personalGap), perSetting(seeds, globalGap)
-					for k := range ratio {
-						ratio[k] /= global[k]
-					}
-					return s.of(ratio)
-				}})
+		{"global QP-LP gap", "global_qp_lp_gap", "fed", plain(globalGap), 3},
+		{"personalised QP-LP gap", "personalized_qp_lp_gap", "personalized", plain(personalGap), 3},
+		{"personalised/global ratio", "personalized_over_global_ratio", "personalized",
+			func(over sample, seeds [][]run.SeedResult) []float64 {
+				ratio, global := over(seeds, personalGap), over(seeds, globalGap)
+				for k := range ratio {
+					ratio[k] /= global[k]
+				}
+				return ratio
+			}, 3},
+		{"final freeze statistic", "final_freeze_statistic", "personalized", plain(finalFreeze), 5},
+		{"frozen-client fraction", "frozen_client_fraction", "personalized", plain(frozenShare), 3},
+	}
+	for _, of := range []struct {
+		suffix string
+		over   sample
+	}{{"", perRun}, {" of settings", perSetting}} {
+		for _, m := range rows {
+			for _, s := range statistics {
+				c := Cell{Setting: m.label, Method: "RSPO+", Stage: s.name + of.suffix, Digits: m.digits, Jobs: overGrid("-loss", "rspo+"),
+					Statistic: func(seeds [][]run.SeedResult) float64 { return s.of(m.of(of.over, seeds)) }}
+				if of.suffix == "" {
+					c.Target = findTarget("17", gridSetting, "RSPO+", m.stage, m.metric+"."+s.name)
+				} else if s.name == "mean" {
+					continue
+				}
+				t.Cells = append(t.Cells, c)
+			}
 		}
 	}
 	return t
@@ -379,7 +408,7 @@ func table17(Options) *Table {
 // textTable is the knapsack numbers in the paper's running text.
 func textTable(Options) *Table {
 	t := &Table{ID: "text", Title: "Numbers in the text (knapsack)", Seeds: knapsackSeeds, PaperRates: true,
-		Note: "The deviation of a mean over settings, and of a correlation, least or greatest, is that of groups of five seeds. The sweeps' unit is percentage points of +P relative regret, SPO+ minus RSPO+ (inferred). The alpha sweep changes the personal alpha and averages over the 27 settings, the others are at (0,0,0); the paper does not say over which."}
+		Note: "Means over settings, correlations, least and greatest are over five seeds; with more seeds, the mean and deviation over groups of five. The sweeps' unit is percentage points of +P relative regret, SPO+ minus RSPO+ (inferred). The alpha sweep changes the personal alpha and averages over the 27 settings, the others are at (0,0,0); the paper does not say over which."}
 	local := func(seeds [][]run.SeedResult) []float64 {
 		return perSetting(seeds, func(r run.SeedResult) float64 { return 100 * r.Personal.Relative })
 	}

@@ -87,8 +87,9 @@ type Entry struct {
 	ID string
 	// Values has one entry per seed; empty for a Statistic.
 	Values []float64
-	// Mean and Std are over all seeds. Std of a Statistic is over groups of as
-	// many seeds as the paper has; it is NaN with fewer than two.
+	// Mean and Std are over all seeds. Those of a Statistic are over groups of
+	// as many seeds as the paper has; with fewer than two groups it is that of
+	// all seeds, and Std is NaN.
 	Mean, Std float64
 	// PaperMean and PaperStd are ours over the paper's seeds, where these are
 	// the first of more; NaN elsewhere.
@@ -281,12 +282,13 @@ func (f *Finished) entry(c Cell, r *Runner) Entry {
 	// The paper's number is one of these, or the mean of some.
 	var estimates []float64
 	if c.Statistic != nil {
-		e.Mean = c.Statistic(results)
 		for lo := 0; lo+group <= len(results); lo += group {
 			estimates = append(estimates, c.Statistic(results[lo:lo+group]))
 		}
 		if len(estimates) > 1 {
-			_, e.Std = f.meanStd(estimates)
+			e.Mean, e.Std = f.meanStd(estimates)
+		} else {
+			e.Mean = c.Statistic(results)
 		}
 		if beyond {
 			e.PaperMean = estimates[0]
