@@ -99,7 +99,7 @@ func interpFindings(_ *Docs, versions []*Finished) []string {
 			z := func(method string) float64 {
 				return zScore(*printed, f.Entry(e.Setting, method, "+P").Values, len(f.Table.Seeds))
 			}
-			text += fmt.Sprintf(" (z %+.1f, %+.1f and %+.1f)", z("Interp-DFFL"), z("Interp-DFFL, local endpoint"), z("local-only SPO+"))
+			text += fmt.Sprintf(" (z %s, %s and %s)", zText(z("Interp-DFFL")), zText(z("Interp-DFFL, local endpoint")), zText(z("local-only SPO+")))
 		}
 		out = append(out, text+".")
 	}

@@ -59,7 +59,7 @@ func (f *Finished) Differs() []string {
 	var out []string
 	for _, e := range f.Entries {
 		if e.Verdict == Differs {
-			out = append(out, fmt.Sprintf("%s: ours %s, paper %s, z %+.1f", e.ID, f.ours(e), paperText(e.Target), e.Z))
+			out = append(out, fmt.Sprintf("%s: ours %s, paper %s, z %s", e.ID, f.ours(e), paperText(e.Target), zText(e.Z)))
 		}
 	}
 	for _, j := range f.Judged {

@@ -33,6 +33,14 @@ func (f *Finished) ours(e Entry) string {
 	return plusMinus(e.Mean, e.Std, e.Digits)
 }
 
+// zText prints z; what rounds to 0 has no sign.
+func zText(z float64) string {
+	if math.Abs(z) < 0.05 {
+		return "0.0"
+	}
+	return fmt.Sprintf("%+.1f", z)
+}
+
 func paperText(t *Target) string {
 	switch {
 	case t == nil:
@@ -110,7 +118,7 @@ func (f *Finished) cellsMarkdown(b *strings.Builder) {
 			if math.IsNaN(e.Z) {
 				return ""
 			}
-			return fmt.Sprintf("%+.1f", e.Z)
+			return zText(e.Z)
 		}},
 		{"verdict", func(e Entry) string { return e.Verdict }},
 	}

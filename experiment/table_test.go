@@ -120,6 +120,14 @@ func TestZScore(t *testing.T) {
 	}
 }
 
+func TestZText(t *testing.T) {
+	for z, want := range map[float64]string{0: "0.0", -0.04: "0.0", -0.06: "-0.1", 2.96: "+3.0", math.Inf(-1): "-Inf"} {
+		if got := zText(z); got != want {
+			t.Errorf("z = %v is printed %s, want %s", z, got, want)
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	if v, r := judge("no such cell", true, Agrees, Differs); v != Agrees || r != "" {
 		t.Errorf("good: %q, %q", v, r)
