@@ -61,10 +61,12 @@ func NewBatchNorm[T Float](channels int, epsilon float64) (*BatchNorm[T], error)
 // Channels returns the number of channels.
 func (b *BatchNorm[T]) Channels() int { return b.channels }
 
-// Mean and Variance return the statistics in use, one number per channel. The
-// variance is biased: divided by the number of pixels. The slices are the
-// BatchNorm's own.
-func (b *BatchNorm[T]) Mean() []float64     { return b.mean }
+// Mean returns the means in use, one per channel. The slice is the BatchNorm's
+// own.
+func (b *BatchNorm[T]) Mean() []float64 { return b.mean }
+
+// Variance returns the variances in use, one per channel, divided by the number
+// of pixels. The slice is the BatchNorm's own.
 func (b *BatchNorm[T]) Variance() []float64 { return b.variance }
 
 // normJob is one pass over a batch.
@@ -75,6 +77,8 @@ type normJob[T Float] struct {
 	relu              bool
 	y, x, residual, d []T
 	dy, out           []T
+	pool              *MaxPool[T]
+	argmax            []uint8
 }
 
 type normKind uint8
@@ -83,20 +87,32 @@ const (
 	normSums normKind = iota
 	normApply
 	normBackwardSums
+	normBackwardSumsPool
 	normBackwardApply
 )
 
 // Batch computes the statistics of n images x of the given number of pixels.
 // The batch must have a pixel.
 func (b *BatchNorm[T]) Batch(s *Scratch[T], x []T, n, pixels int, gamma, beta []T) {
+	checkImages("BatchNorm.Batch", "x", n, pixels*b.channels, len(x))
+	b.beginBatch(s, n, pixels, gamma, beta)
+	b.job = normJob[T]{kind: normSums, s: s, x: x, pixels: pixels}
+	s.run(n, b)
+	b.job = normJob[T]{}
+	b.endBatch(s, n, pixels, gamma, beta)
+}
+
+// beginBatch checks the arguments of Batch and makes room for the sums of each
+// image, which imageSums computes and endBatch adds.
+func (b *BatchNorm[T]) beginBatch(s *Scratch[T], n, pixels int, gamma, beta []T) {
 	b.checkParameters("Batch", gamma, beta)
 	b.checkBatch("Batch", n, pixels)
-	checkImages("BatchNorm.Batch", "x", n, pixels*b.channels, len(x))
-	b.count = n * pixels
 	grow(&s.sums, 2*n*b.channels)
-	b.job = normJob[T]{kind: normSums, s: s, x: x, pixels: pixels}
-	s.team.run(n, b)
-	b.job = normJob[T]{}
+}
+
+// endBatch turns the sums of each image into statistics.
+func (b *BatchNorm[T]) endBatch(s *Scratch[T], n, pixels int, gamma, beta []T) {
+	b.count = n * pixels
 	sum, squares := b.total(s.sums, n)
 	for c := range b.channels {
 		mean := sum[c] / float64(b.count)
@@ -160,7 +176,7 @@ func (b *BatchNorm[T]) Apply(s *Scratch[T], y, x, residual []T, n, pixels int, r
 		}
 	}
 	b.job = normJob[T]{kind: normApply, s: s, y: y, x: x, residual: residual, relu: relu, pixels: pixels}
-	s.team.run(n, b)
+	s.run(n, b)
 	b.job = normJob[T]{}
 }
 
@@ -178,9 +194,36 @@ func (b *BatchNorm[T]) BackwardSums(s *Scratch[T], d, dgamma, dbeta, dy, out, x 
 	if out != nil {
 		checkImages("BatchNorm.BackwardSums", "out", n, image, len(out))
 	}
+	b.backwardSums(s, dgamma, dbeta, n, normJob[T]{kind: normBackwardSums, s: s, d: d, dy: dy, out: out, x: x, pixels: pixels})
+}
+
+// BackwardSumsPool is BackwardSums behind a max pool: dy is the gradient of the
+// pool's output, out that output after a ReLU, which may stand before or behind
+// the pool, or nil for no ReLU. d and x are the size of the pool's input.
+func (b *BatchNorm[T]) BackwardSumsPool(s *Scratch[T], d, dgamma, dbeta, dy, out, x []T, n int, pool *MaxPool[T], argmax []uint8) {
+	b.checkParameters("BackwardSumsPool", dgamma, dbeta)
+	b.checkBatch("BackwardSumsPool", n, pool.inH*pool.inW)
+	if pool.channels != b.channels {
+		panic(fmt.Sprintf("kernel.BatchNorm.BackwardSumsPool: pool of %d channels behind %d", pool.channels, b.channels))
+	}
+	checkImages("BatchNorm.BackwardSumsPool", "d", n, pool.InLen(), len(d))
+	checkImages("BatchNorm.BackwardSumsPool", "x", n, pool.InLen(), len(x))
+	checkImages("BatchNorm.BackwardSumsPool", "dy", n, pool.OutLen(), len(dy))
+	checkImages("BatchNorm.BackwardSumsPool", "argmax", n, pool.OutLen(), len(argmax))
+	if out != nil {
+		checkImages("BatchNorm.BackwardSumsPool", "out", n, pool.OutLen(), len(out))
+	}
+	b.backwardSums(s, dgamma, dbeta, n, normJob[T]{
+		kind: normBackwardSumsPool, s: s, d: d, dy: dy, out: out, x: x, pixels: pool.inH * pool.inW, pool: pool, argmax: argmax,
+	})
+}
+
+// backwardSums runs the job, and turns its sums into the gradients and the
+// coefficients of BackwardApply.
+func (b *BatchNorm[T]) backwardSums(s *Scratch[T], dgamma, dbeta []T, n int, job normJob[T]) {
 	grow(&s.sums, 2*n*b.channels)
-	b.job = normJob[T]{kind: normBackwardSums, s: s, d: d, dy: dy, out: out, x: x, pixels: pixels}
-	s.team.run(n, b)
+	b.job = job
+	s.run(n, b)
 	b.job = normJob[T]{}
 	sumD, sumDX := b.total(s.sums, n)
 	for c := range b.channels {
@@ -211,7 +254,7 @@ func (b *BatchNorm[T]) BackwardApply(s *Scratch[T], dx, d, x []T, n, pixels int)
 	checkImages("BatchNorm.BackwardApply", "d", n, image, len(d))
 	checkImages("BatchNorm.BackwardApply", "x", n, image, len(x))
 	b.job = normJob[T]{kind: normBackwardApply, s: s, y: dx, d: d, x: x, pixels: pixels}
-	s.team.run(n, b)
+	s.run(n, b)
 	b.job = normJob[T]{}
 }
 
@@ -256,27 +299,65 @@ func (b *BatchNorm[T]) do(thread, item int) {
 		}
 		scaleShift(at(j.y), at(j.x), residual, b.scale, b.shift, j.relu)
 	case normBackwardApply:
-		affine2(at(j.y), at(j.d), at(j.x), b.gradD, b.gradX, b.grad1)
-	default:
-		sums := j.s.sums[item*2*c:][:2*c]
-		clear(sums)
-		short := grow(&j.s.threads[thread].weights, 2*c)
-		step := b.stretch() * c
-		for lo := 0; lo < image; lo += step {
-			hi := min(lo+step, image)
-			clear(short)
-			if j.kind == normSums {
-				columnSums(short[:c], short[c:], at(j.x)[lo:hi])
-			} else {
-				var out []T
-				if j.out != nil {
-					out = at(j.out)[lo:hi]
-				}
-				gradientSums(short[:c], short[c:], at(j.d)[lo:hi], at(j.dy)[lo:hi], at(j.x)[lo:hi], out, b.meanT)
-			}
-			for i, v := range short {
-				sums[i] += float64(v)
-			}
+		b.gradient(at(j.y), at(j.d), at(j.x))
+	case normSums:
+		b.imageSums(&j.s.threads[thread], j.s.sums, item, at(j.x))
+	case normBackwardSums:
+		var out []T
+		if j.out != nil {
+			out = at(j.out)
+		}
+		b.imageGradientSums(&j.s.threads[thread], j.s.sums, item, at(j.d), at(j.dy), at(j.x), out)
+	case normBackwardSumsPool:
+		t := &j.s.threads[thread]
+		pooled := j.pool.OutLen()
+		dy := j.dy[item*pooled:][:pooled]
+		if j.out != nil {
+			masked := grow(&t.gradient, pooled)
+			ReLUGrad(masked, dy, j.out[item*pooled:][:pooled])
+			dy = masked
+		}
+		d := at(j.d)
+		j.pool.backwardImage(d, dy, j.argmax[item*pooled:][:pooled])
+		b.imageGradientSums(t, j.s.sums, item, d, d, at(j.x), nil)
+	}
+}
+
+// imageSums computes the sum of each channel of an image, and of its squares.
+func (b *BatchNorm[T]) imageSums(t *threadScratch[T], sums []float64, item int, x []T) {
+	b.eachStretch(t, sums, item, len(x), func(short []T, lo, hi int) {
+		columnSums(short[:b.channels], short[b.channels:], x[lo:hi])
+	})
+}
+
+// imageGradientSums computes d of an image, the sum of each channel of it, and
+// of d (x - mean).
+func (b *BatchNorm[T]) imageGradientSums(t *threadScratch[T], sums []float64, item int, d, dy, x, out []T) {
+	b.eachStretch(t, sums, item, len(x), func(short []T, lo, hi int) {
+		var o []T
+		if out != nil {
+			o = out[lo:hi]
+		}
+		gradientSums(short[:b.channels], short[b.channels:], d[lo:hi], dy[lo:hi], x[lo:hi], o, b.meanT)
+	})
+}
+
+// eachStretch calls add for the stretches of an image, with two zeroed sums for
+// each channel, and adds these in float64 to the image's.
+func (b *BatchNorm[T]) eachStretch(t *threadScratch[T], sums []float64, item, image int, add func(short []T, lo, hi int)) {
+	size := 2 * b.channels
+	total := sums[item*size:][:size]
+	clear(total)
+	short := grow(&t.small, size)
+	step := b.stretch() * b.channels
+	for lo := 0; lo < image; lo += step {
+		clear(short)
+		add(short, lo, min(lo+step, image))
+		for i, v := range short {
+			total[i] += float64(v)
 		}
 	}
 }
+
+// gradient computes dx from d and x.
+func (b *BatchNorm[T]) gradient(dx, d, x []T) { affine2(dx, d, x, b.gradD, b.gradX, b.grad1) }

@@ -175,7 +175,7 @@ func (c *Conv[T]) Forward(s *Scratch[T], y, x []T, n int, w Weights[T]) {
 	checkImages("Conv.Forward", "y", n, c.shape.OutLen(), len(y))
 	checkImages("Conv.Forward", "x", n, c.shape.InLen(), len(x))
 	c.pack(&c.forwardW, w, c.packForward)
-	c.correlate(s, &c.forward, &c.forwardW, y, x, n)
+	c.correlate(s, &c.forward, &c.forwardW, y, x, n, Fusion[T]{})
 }
 
 // BackwardData computes dx from dy for n images.
@@ -183,17 +183,21 @@ func (c *Conv[T]) BackwardData(s *Scratch[T], dx, dy []T, n int, w Weights[T]) {
 	checkImages("Conv.BackwardData", "dx", n, c.shape.InLen(), len(dx))
 	checkImages("Conv.BackwardData", "dy", n, c.shape.OutLen(), len(dy))
 	c.pack(&c.backwardW, w, c.packBackward)
-	c.correlate(s, &c.backward, &c.backwardW, dx, dy, n)
+	c.correlate(s, &c.backward, &c.backwardW, dx, dy, n, Fusion[T]{})
 }
 
 // BackwardWeights computes dw, in the order of [Weights], from n images of x
 // and dy. With accumulate it adds to dw, after the sum over the batch.
 func (c *Conv[T]) BackwardWeights(s *Scratch[T], dw, x, dy []T, n int, accumulate bool) {
-	checkImages("Conv.BackwardWeights", "x", n, c.shape.InLen(), len(x))
-	checkImages("Conv.BackwardWeights", "dy", n, c.shape.OutLen(), len(dy))
-	if len(dw) != c.shape.WeightLen() {
-		panic(fmt.Sprintf("kernel.Conv.BackwardWeights: dw has %d elements, want %d", len(dw), c.shape.WeightLen()))
-	}
-	c.weightGradient(s, x, dy, n)
+	c.checkBackward("Conv.BackwardWeights", dw, x, dy, n)
+	c.weightGradient(s, nil, x, dy, n, Fusion[T]{})
 	c.unpack(dw, s.partial[:c.shape.WeightLen()], accumulate)
+}
+
+func (c *Conv[T]) checkBackward(op string, dw, x, dy []T, n int) {
+	checkImages(op, "x", n, c.shape.InLen(), len(x))
+	checkImages(op, "dy", n, c.shape.OutLen(), len(dy))
+	if len(dw) != c.shape.WeightLen() {
+		panic(fmt.Sprintf("kernel.%s: dw has %d elements, want %d", op, len(dw), c.shape.WeightLen()))
+	}
 }

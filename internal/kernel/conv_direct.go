@@ -18,6 +18,9 @@ type correlation struct {
 func (g *correlation) height() int { return (g.outH-1)*g.strideH + g.kernelH }
 func (g *correlation) width() int  { return (g.outW-1)*g.strideW + g.kernelW }
 
+func (g *correlation) inLen() int  { return g.inH * g.inW * g.inC }
+func (g *correlation) outLen() int { return g.outH * g.outW * g.outC }
+
 // pad writes the padded image, and rows of zeros below it up to the given
 // height, columns of zeros to its right up to the given width.
 func pad[T Float](dst, src []T, g *correlation, height, width int) {
@@ -52,68 +55,6 @@ func pad[T Float](dst, src []T, g *correlation, height, width int) {
 		for w := w0; w < w1; w++ {
 			copy(d[(g.leftPad+w*g.spreadW)*g.inC:][:g.inC], s[w*g.inC:])
 		}
-	}
-}
-
-// convJob is one pass over a batch.
-type convJob[T Float] struct {
-	s        *Scratch[T]
-	g        *correlation
-	w        *packedWeights[T]
-	dst, src []T
-	n        int
-	gradient bool // of the weights
-}
-
-// correlate computes n images of dst from src.
-func (c *Conv[T]) correlate(s *Scratch[T], g *correlation, w *packedWeights[T], dst, src []T, n int) {
-	c.job = convJob[T]{s: s, g: g, w: w, dst: dst, src: src, n: n}
-	s.team.run(n, c)
-	c.job = convJob[T]{}
-}
-
-// gradientChunk is the number of images whose weight gradients are summed one
-// after the other.
-const gradientChunk = 8
-
-// weightGradient leaves the gradient as [KernelH, KernelW, InC, OutC] at the
-// start of s.partial.
-func (c *Conv[T]) weightGradient(s *Scratch[T], x, dy []T, n int) {
-	size, parts := c.shape.WeightLen(), chunks(n, gradientChunk)
-	partial := grow(&s.partial, max(1, parts)*size)
-	clear(partial)
-	c.job = convJob[T]{s: s, g: &c.forward, dst: dy, src: x, n: n, gradient: true}
-	s.team.run(parts, c)
-	c.job = convJob[T]{}
-	for i := 1; i < parts; i++ {
-		Axpy(1, partial[i*size:][:size], partial[:size])
-	}
-}
-
-// do implements task.
-func (c *Conv[T]) do(thread, item int) {
-	j, g := &c.job, c.job.g
-	t := &j.s.threads[thread]
-	inLen, outLen := g.inH*g.inW*g.inC, g.outH*g.outW*g.outC
-	if !j.gradient {
-		dst, src := j.dst[item*outLen:][:outLen], j.src[item*inLen:][:inLen]
-		if c.algorithm == Winograd {
-			winograd(t, g, j.w.packed, dst, src)
-		} else {
-			direct(t, g, j.w.packed, dst, src)
-		}
-		return
-	}
-	size := c.shape.WeightLen()
-	dw := j.s.partial[item*size:][:size]
-	first := item * gradientChunk
-	last := min(first+gradientChunk, j.n)
-	if c.algorithm == Winograd {
-		winogradGradient(t, g, dw, j.src[first*inLen:last*inLen], j.dst[first*outLen:last*outLen])
-		return
-	}
-	for i := first; i < last; i++ {
-		directGradient(t, g, dw, j.src[i*inLen:][:inLen], j.dst[i*outLen:][:outLen])
 	}
 }
 
@@ -192,7 +133,7 @@ func directGradient[T Float](t *threadScratch[T], g *correlation, dw, x, dy []T)
 				p.n = min(w, g.outC-o)
 				p.b = dy[(h*g.outW+q)*g.outC+o:]
 				if active == levelGo {
-					b := grow(&t.weights, p.runs*p.k*w)
+					b := grow(&t.small, p.runs*p.k*w)
 					packPanels(b, w, dy, g.outC, false, h*g.outW+q, p.runs*p.k, o, p.n)
 					p.b = b
 				}

@@ -104,6 +104,29 @@ func (b *blockNet[T]) backward(s *Scratch[T], x, dy []T, n int) {
 	b.conv1.BackwardData(s, b.dx, b.dc1, n, Weights[T]{b.w1, b.version})
 }
 
+// forwardFused and backwardFused are forward and backward by fused operations.
+func (b *blockNet[T]) forwardFused(s *Scratch[T], x []T, n int) {
+	b.version++
+	pixels2 := pixelsOf(b.conv2.Shape())
+	b.conv1.ForwardFused(s, b.c1, x, n, Weights[T]{b.w1, b.version}, Fusion[T]{Out: b.norm1, Gamma: b.gamma, Beta: b.beta})
+	b.pool.ForwardNorm(s, b.p1, b.arg1, b.c1, n, b.norm1, true)
+	b.conv2.ForwardFused(s, b.c2, b.p1, n, Weights[T]{b.w2, b.version}, Fusion[T]{Out: b.norm2, Gamma: b.gamma, Beta: b.beta})
+	b.norm2.Apply(s, b.a2, b.c2, b.p1, n, pixels2, true)
+	b.last.Forward(s, b.p2, b.arg2, b.a2, n)
+	ChannelMean(b.y[:n*b.last.OutLen()/netChannels], b.p2[:n*b.last.OutLen()], netChannels)
+}
+
+func (b *blockNet[T]) backwardFused(s *Scratch[T], x, dy []T, n int) {
+	pixels2 := pixelsOf(b.conv2.Shape())
+	ChannelMeanGrad(b.dp2[:n*b.last.OutLen()], dy[:n*b.last.OutLen()/netChannels], netChannels)
+	b.last.Backward(s, b.da2, b.dp2, b.arg2, n)
+	b.norm2.BackwardSums(s, b.skip, b.dgamma[1], b.dbeta[1], b.da2, b.a2, b.c2, n, pixels2)
+	b.conv2.BackwardFused(s, b.dp1, b.dw2, b.p1, b.skip, n, Weights[T]{b.w2, b.version}, Fusion[T]{Out: b.norm2, Y: b.c2})
+	Axpy(1, b.skip, b.dp1)
+	b.norm1.BackwardSumsPool(s, b.da1, b.dgamma[0], b.dbeta[0], b.dp1, b.p1, b.c1, n, b.pool, b.arg1)
+	b.conv1.BackwardFused(s, b.dx, b.dw1, x, b.da1, n, Weights[T]{b.w1, b.version}, Fusion[T]{Out: b.norm1, Y: b.c1})
+}
+
 // results are the outputs and every gradient.
 func (b *blockNet[T]) results() map[string][]T {
 	return map[string][]T{
@@ -118,24 +141,29 @@ func onAlgorithms(t *testing.T, f func(t *testing.T, a Algorithm)) {
 	}
 }
 
-// The bits do not depend on the number of threads, and a dirty Scratch changes
-// nothing. Levels avx512 and avx2 return the same bits.
+// The bits do not depend on the number of threads, nor on what is fused, and a
+// dirty Scratch changes nothing. Levels avx512 and avx2 return the same bits.
 func testImageBits[T Float](t *testing.T) {
 	onAlgorithms(t, func(t *testing.T, a Algorithm) {
 		// Two whole chunks of the weight gradient and a short one.
 		const n = 2*gradientChunk + 3
-		run := func(threads int) map[string][]T {
+		run := func(threads int, fused bool) map[string][]T {
 			r := newRand()
 			b := newBlockNet[T](t, r, a, n)
 			x, dy := newNormal[T](r, n*b.conv1.Shape().InLen()).x, newNormal[T](r, len(b.y)).x
 			s := NewScratch[T](threads)
 			for range 2 {
-				b.forward(s, x, n)
-				b.backward(s, x, dy, n)
+				if fused {
+					b.forwardFused(s, x, n)
+					b.backwardFused(s, x, dy, n)
+				} else {
+					b.forward(s, x, n)
+					b.backward(s, x, dy, n)
+				}
 			}
 			return b.results()
 		}
-		want := run(1)
+		want := run(1, false)
 		same := func(name string, got map[string][]T) {
 			t.Helper()
 			for k, v := range got {
@@ -143,11 +171,11 @@ func testImageBits[T Float](t *testing.T) {
 			}
 		}
 		for _, threads := range []int{2, 3, 7} {
-			same(fmt.Sprintf("%d threads", threads), run(threads))
+			same(fmt.Sprintf("%d threads", threads), run(threads, threads != 2))
 		}
 		if active == levelAVX512 {
 			setLevel(t, levelAVX2)
-			same("AVX2", run(1))
+			same("AVX2", run(1, true))
 		}
 	})
 }
@@ -256,13 +284,17 @@ func testImageAllocs[T Float](t *testing.T) {
 			step := func() {
 				b.forward(s, x, n)
 				b.backward(s, x, dy, n)
+				b.forwardFused(s, x, n)
+				b.backwardFused(s, x, dy, n)
 			}
+			step()
+			// Now every thread gets the room that one of them needed.
 			step()
 			held := s.Bytes()
 			if allocs := testing.AllocsPerRun(3, step); allocs != 0 {
 				t.Errorf("%d threads: a step allocates %v times", threads, allocs)
 			}
-			if s.Threads() != threads || threads == 1 && s.Bytes() != held {
+			if s.Threads() != threads || s.Bytes() != held {
 				t.Errorf("%d threads: scratch of %d threads went from %d to %d bytes", threads, s.Threads(), held, s.Bytes())
 			}
 		}
@@ -270,3 +302,64 @@ func testImageAllocs[T Float](t *testing.T) {
 }
 
 func TestImageAllocs(t *testing.T) { onTypes(t, testImageAllocs[float32], testImageAllocs[float64]) }
+
+// A convolution that normalises its input as it loads it, residual and ReLU
+// included, has the bits of the separate operations, and keeps the input if
+// asked to.
+func testFusedInput[T Float](t *testing.T) {
+	onAlgorithms(t, func(t *testing.T, a Algorithm) {
+		const n = gradientChunk + 2
+		shape := ConvShape{InH: 7, InW: 6, InC: 19, OutC: 5, KernelH: 3, KernelW: 3, StrideH: 1, StrideW: 1, PadH: 1, PadW: 1}
+		r := newRand()
+		vec := func(n int) []T { return newNormal[T](r, n).x }
+		x, residual, dy := vec(n*shape.InLen()), vec(n*shape.InLen()), vec(n*shape.OutLen())
+		w, gamma, beta := Weights[T]{vec(shape.WeightLen()), 1}, vec(shape.InC), vec(shape.InC)
+		pixels := shape.InH * shape.InW
+		s, c, norm := NewScratch[T](2), newConv[T](t, shape, a), newNorm[T](t, shape.InC)
+		norm.Batch(s, x, n, pixels, gamma, beta)
+		for _, f := range []Fusion[T]{{In: norm}, {In: norm, ReLU: true}, {In: norm, Residual: residual, ReLU: true, Store: vec(len(x))}} {
+			in, y, wantY := vec(len(x)), vec(len(dy)), vec(len(dy))
+			dx, wantDX, dw, wantDW := vec(len(x)), vec(len(x)), vec(len(w.Data)), vec(len(w.Data))
+			norm.Apply(s, in, x, f.Residual, n, pixels, f.ReLU)
+			c.Forward(s, wantY, in, n, w)
+			c.BackwardData(s, wantDX, dy, n, w)
+			c.BackwardWeights(s, wantDW, in, dy, n, false)
+			c.ForwardFused(s, y, x, n, w, f)
+			c.BackwardFused(s, dx, dw, x, dy, n, w, f)
+			wantSame(t, "y", y, wantY)
+			wantSame(t, "dx", dx, wantDX)
+			wantSame(t, "dw", dw, wantDW)
+			clear(dw)
+			c.BackwardFused(s, nil, dw, x, dy, n, Weights[T]{}, f)
+			wantSame(t, "dw without dx", dw, wantDW)
+			if f.Store != nil {
+				wantSame(t, "stored input", f.Store, in)
+			}
+		}
+	})
+}
+
+func TestFusedInput(t *testing.T) { onTypes(t, testFusedInput[float32], testFusedInput[float64]) }
+
+func TestFusedPanics(t *testing.T) {
+	shape := ConvShape{InH: 4, InW: 4, InC: 2, OutC: 3, KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1}
+	c, s := newConv[float32](t, shape, Direct), NewScratch[float32](1)
+	x, y, p := make([]float32, shape.InLen()), make([]float32, shape.OutLen()), make([]float32, 3)
+	w := Weights[float32]{Data: make([]float32, shape.WeightLen())}
+	two, three := newNorm[float32](t, 2), newNorm[float32](t, 3)
+	wantPanic(t, "channels before", func() { c.ForwardFused(s, y, x, 1, w, Fusion[float32]{In: three}) })
+	wantPanic(t, "short residual", func() { c.ForwardFused(s, y, x, 1, w, Fusion[float32]{In: two, Residual: x[1:]}) })
+	wantPanic(t, "short store", func() { c.ForwardFused(s, y, x, 1, w, Fusion[float32]{In: two, Store: x[1:]}) })
+	wantPanic(t, "channels behind", func() { c.ForwardFused(s, y, x, 1, w, Fusion[float32]{Out: two, Gamma: p, Beta: p}) })
+	wantPanic(t, "gamma", func() { c.ForwardFused(s, y, x, 1, w, Fusion[float32]{Out: three, Gamma: p[1:], Beta: p}) })
+	wantPanic(t, "no Y", func() { c.BackwardFused(s, nil, w.Data, x, y, 1, w, Fusion[float32]{Out: three}) })
+	wantPanic(t, "short dx", func() { c.BackwardFused(s, x[1:], w.Data, x, y, 1, w, Fusion[float32]{}) })
+	pool, err := NewMaxPool[float32](4, 4, 3, 2, 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, argmax := make([]float32, pool.OutLen()), make([]uint8, pool.OutLen())
+	wantPanic(t, "pool of other channels", func() { pool.ForwardNorm(s, small, argmax, y, 1, two, true) })
+	wantPanic(t, "pool behind", func() { two.BackwardSumsPool(s, y, p[:2], p[:2], small, nil, y, 1, pool, argmax) })
+	wantPanic(t, "short argmax", func() { three.BackwardSumsPool(s, y, p, p, small, nil, y, 1, pool, argmax[1:]) })
+}

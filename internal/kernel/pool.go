@@ -16,9 +16,12 @@ type MaxPool[T Float] struct {
 
 // poolJob is one pass over a batch.
 type poolJob[T Float] struct {
+	s        *Scratch[T]
 	backward bool
 	in, out  []T // x and y, or dx and dy
 	argmax   []uint8
+	norm     *BatchNorm[T]
+	relu     bool
 }
 
 // A span is the part of an axis that a window covers.
@@ -101,8 +104,8 @@ func (p *MaxPool[T]) Forward(s *Scratch[T], y []T, argmax []uint8, x []T, n int)
 	if argmax != nil {
 		checkImages("MaxPool.Forward", "argmax", n, p.OutLen(), len(argmax))
 	}
-	p.job = poolJob[T]{in: x, out: y, argmax: argmax}
-	s.team.run(n, p)
+	p.job = poolJob[T]{s: s, in: x, out: y, argmax: argmax}
+	s.run(n, p)
 	p.job = poolJob[T]{}
 }
 
@@ -112,30 +115,66 @@ func (p *MaxPool[T]) Backward(s *Scratch[T], dx, dy []T, argmax []uint8, n int) 
 	checkImages("MaxPool.Backward", "dx", n, p.InLen(), len(dx))
 	checkImages("MaxPool.Backward", "dy", n, p.OutLen(), len(dy))
 	checkImages("MaxPool.Backward", "argmax", n, p.OutLen(), len(argmax))
-	p.job = poolJob[T]{backward: true, in: dx, out: dy, argmax: argmax}
-	s.team.run(n, p)
+	p.job = poolJob[T]{s: s, backward: true, in: dx, out: dy, argmax: argmax}
+	s.run(n, p)
+	p.job = poolJob[T]{}
+}
+
+// ForwardNorm is Forward on norm.Apply(x) in place of x, with a ReLU if relu is
+// set. The normalised image is not kept.
+func (p *MaxPool[T]) ForwardNorm(s *Scratch[T], y []T, argmax []uint8, x []T, n int, norm *BatchNorm[T], relu bool) {
+	checkImages("MaxPool.ForwardNorm", "y", n, p.OutLen(), len(y))
+	checkImages("MaxPool.ForwardNorm", "x", n, p.InLen(), len(x))
+	if argmax != nil {
+		checkImages("MaxPool.ForwardNorm", "argmax", n, p.OutLen(), len(argmax))
+	}
+	if norm.channels != p.channels {
+		panic(fmt.Sprintf("kernel.MaxPool.ForwardNorm: batch norm of %d channels before %d", norm.channels, p.channels))
+	}
+	p.job = poolJob[T]{s: s, in: x, out: y, argmax: argmax, norm: norm, relu: relu}
+	s.run(n, p)
 	p.job = poolJob[T]{}
 }
 
 // do implements task.
-func (p *MaxPool[T]) do(_, item int) {
+func (p *MaxPool[T]) do(thread, item int) {
 	j := &p.job
-	in := j.in[item*p.InLen():][:p.InLen()]
-	at := item * p.OutLen()
-	if j.backward {
-		clear(in)
+	in, out := j.in[item*p.InLen():][:p.InLen()], j.out[item*p.OutLen():][:p.OutLen()]
+	var argmax []uint8
+	if j.argmax != nil {
+		argmax = j.argmax[item*p.OutLen():][:p.OutLen()]
 	}
+	if j.backward {
+		p.backwardImage(in, out, argmax)
+		return
+	}
+	if j.norm != nil {
+		to := grow(&j.s.threads[thread].input, len(in))
+		scaleShift(to, in, nil, j.norm.scale, j.norm.shift, j.relu)
+		in = to
+	}
+	p.eachWindow(func(at int, r, c span) {
+		var arg []uint8
+		if argmax != nil {
+			arg = argmax[at:][:p.channels]
+		}
+		p.window(out[at:][:p.channels], arg, in, r, c)
+	})
+}
+
+func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8) {
+	clear(dx)
+	p.eachWindow(func(at int, r, c span) {
+		p.scatter(dx, dy[at:][:p.channels], argmax[at:][:p.channels], r, c)
+	})
+}
+
+// eachWindow calls f for each window and the place of its output.
+func (p *MaxPool[T]) eachWindow(f func(at int, r, c span)) {
+	at := 0
 	for _, r := range p.rows {
 		for _, c := range p.cols {
-			out := j.out[at:][:p.channels]
-			switch {
-			case j.backward:
-				p.scatter(in, out, j.argmax[at:][:p.channels], r, c)
-			case j.argmax != nil:
-				p.window(out, j.argmax[at:][:p.channels], in, r, c)
-			default:
-				p.window(out, nil, in, r, c)
-			}
+			f(at, r, c)
 			at += p.channels
 		}
 	}

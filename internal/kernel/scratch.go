@@ -24,7 +24,32 @@ type Scratch[T Float] struct {
 
 // threadScratch is the memory of one thread.
 type threadScratch[T Float] struct {
-	image, transformed, product, weights []T
+	image                        []T // padded
+	transformed, product, filter []T // of Winograd's algorithm
+	input, gradient              []T // of fused operations
+	small                        []T
+}
+
+func (t *threadScratch[T]) buffers() [7]*[]T {
+	return [...]*[]T{&t.image, &t.transformed, &t.product, &t.filter, &t.input, &t.gradient, &t.small}
+}
+
+// run does all items of a task. First it gives each thread the room that any
+// has needed so far: after an operation was done once, no thread allocates in
+// it again, whichever did it.
+func (s *Scratch[T]) run(items int, task task) {
+	first := s.threads[0].buffers()
+	for i := 1; i < len(s.threads); i++ {
+		for k, b := range s.threads[i].buffers() {
+			grow(first[k], cap(*b))
+		}
+	}
+	for i := 1; i < len(s.threads); i++ {
+		for k, b := range s.threads[i].buffers() {
+			grow(b, cap(*first[k]))
+		}
+	}
+	s.team.run(items, task)
 }
 
 // NewScratch returns a Scratch for the given number of threads, at least one.
@@ -44,7 +69,9 @@ func (s *Scratch[T]) Threads() int { return len(s.threads) }
 func (s *Scratch[T]) Bytes() int {
 	n := cap(s.partial)
 	for _, t := range s.threads {
-		n += cap(t.image) + cap(t.transformed) + cap(t.product) + cap(t.weights)
+		for _, b := range t.buffers() {
+			n += cap(*b)
+		}
 	}
 	return n*int(unsafe.Sizeof(T(0))) + 8*cap(s.sums)
 }

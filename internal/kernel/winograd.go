@@ -116,7 +116,7 @@ func winograd[T Float](t *threadScratch[T], g *correlation, weights, dst, src []
 	v := grow(&t.transformed, elements*inStride)
 	m := grow(&t.product, elements*outStride)
 	border := tileOut * tileOut * g.outC
-	buf := grow(&t.weights, border+transformScratch)
+	buf := grow(&t.small, border+transformScratch)
 	scratch := buf[border:]
 	transformImage(t, g, v, inStride, src, scratch)
 
@@ -162,62 +162,70 @@ func winograd[T Float](t *threadScratch[T], g *correlation, weights, dst, src []
 	}
 }
 
-// winogradGradient writes the gradient of a chunk of images to
-// dw [3, 3, InC, OutC]. Each element's sum is one chain over images and tiles.
-func winogradGradient[T Float](t *threadScratch[T], g *correlation, dw, x, dy []T) {
+// gradientGroup returns the number of images whose weight gradients are added
+// in one product.
+func (g *correlation) gradientGroup() int {
+	rows, cols := g.tiles()
+	return max(1, groupTiles/(rows*cols))
+}
+
+// filterStride is the distance of two elements of the transformed gradient.
+func (g *correlation) filterStride() int { return g.inC*g.outC + elementGap }
+
+// winogradGradient adds the gradient of n images to t.filter, where it stays
+// transformed, or sets it for the first ones. Each element's sum is one chain
+// over images and tiles.
+func winogradGradient[T Float](t *threadScratch[T], g *correlation, x, dy []T, n int, first bool) {
 	rows, cols := g.tiles()
 	tiles := rows * cols
-	inLen, outLen := g.inH*g.inW*g.inC, g.outH*g.outW*g.outC
-	images := len(x) / inLen
-	group := min(images, max(1, groupTiles/tiles))
-	inStride, outStride := group*tiles*g.inC+elementGap, group*tiles*g.outC+elementGap
+	inStride, outStride := n*tiles*g.inC+elementGap, n*tiles*g.outC+elementGap
 	v := grow(&t.transformed, elements*inStride)
 	m := grow(&t.product, elements*outStride)
-	size := g.inC * g.outC
-	stride := size + elementGap
+	stride := g.filterStride()
+	du := grow(&t.filter, elements*stride)
 	border := tileOut * tileOut * g.outC
 	w := panelWidth[T]()
 	packed := 0
 	if active == levelGo {
-		packed = min(blockK, group*tiles) * w
+		packed = min(blockK, n*tiles) * w
 	}
-	buf := grow(&t.weights, elements*stride+border+transformScratch+packed)
-	du, edge := buf[:elements*stride], buf[elements*stride:][:border]
-	scratch := buf[elements*stride+border:][:transformScratch]
-	b := buf[elements*stride+border+transformScratch:]
+	buf := grow(&t.small, border+transformScratch+packed)
+	edge, scratch, b := buf[:border], buf[border:][:transformScratch], buf[border+transformScratch:]
 
+	for i := range n {
+		transformImage(t, g, v[i*tiles*g.inC:], inStride, x[i*g.inLen():][:g.inLen()], scratch)
+		transformOutputGradient(g, m[i*tiles*g.outC:], outStride, dy[i*g.outLen():][:g.outLen()], edge, scratch)
+	}
 	p := panel[T]{runs: 1, rowA: 1, colA: g.inC, ldb: g.outC, ldc: g.outC, ldStart: g.outC, floor: noFloor[T]()}
-	for first := 0; first < images; first += group {
-		n := min(group, images-first)
-		for i := range n {
-			transformImage(t, g, v[i*tiles*g.inC:], inStride, x[(first+i)*inLen:][:inLen], scratch)
-			transformOutputGradient(g, m[i*tiles*g.outC:], outStride, dy[(first+i)*outLen:][:outLen], edge, scratch)
-		}
-		for e := range elements {
-			for q := 0; q < n*tiles; q += blockK {
-				p.k = min(blockK, n*tiles-q)
-				step := max(1, blockMACs/p.k/rowStep*rowStep)
-				for o := 0; o < g.outC; o += w {
-					p.n = min(w, g.outC-o)
-					p.b = m[e*outStride+q*g.outC+o:]
-					if active == levelGo {
-						packPanels(b, w, m[e*outStride:], g.outC, false, q, p.k, o, p.n)
-						p.b = b
+	for e := range elements {
+		for q := 0; q < n*tiles; q += blockK {
+			p.k = min(blockK, n*tiles-q)
+			step := max(1, blockMACs/p.k/rowStep*rowStep)
+			for o := 0; o < g.outC; o += w {
+				p.n = min(w, g.outC-o)
+				p.b = m[e*outStride+q*g.outC+o:]
+				if active == levelGo {
+					packPanels(b, w, m[e*outStride:], g.outC, false, q, p.k, o, p.n)
+					p.b = b
+				}
+				for i := 0; i < g.inC; i += step {
+					p.m = min(step, g.inC-i)
+					p.a = v[e*inStride+q*g.inC+i:]
+					p.c = du[e*stride+i*g.outC+o:]
+					if p.start = p.c; first && q == 0 {
+						p.start = nil
 					}
-					for i := 0; i < g.inC; i += step {
-						p.m = min(step, g.inC-i)
-						p.a = v[e*inStride+q*g.inC+i:]
-						p.c = du[e*stride+i*g.outC+o:]
-						if p.start = p.c; first == 0 && q == 0 {
-							p.start = nil
-						}
-						p.run()
-					}
+					p.run()
 				}
 			}
 		}
 	}
-	apply(transformFilterGradient, dw, 3*size, size, du, tileIn*stride, stride, size, scratch)
+}
+
+// winogradFilterSum turns the gradient in t.filter into dw [3, 3, InC, OutC].
+func winogradFilterSum[T Float](t *threadScratch[T], g *correlation, dw []T) {
+	size, stride := g.inC*g.outC, g.filterStride()
+	apply(transformFilterGradient, dw, 3*size, size, t.filter, tileIn*stride, stride, size, grow(&t.small, transformScratch))
 }
 
 // transformOutputGradient writes tile t of the transformed gradient to

@@ -1,0 +1,121 @@
+package kernel
+
+// gradientChunk is the number of images whose weight gradients are summed one
+// after the other.
+const gradientChunk = 8
+
+// convJob is one pass over a batch.
+type convJob[T Float] struct {
+	s *Scratch[T]
+	f Fusion[T]
+	n int
+	// The correlation of dst from src, with weights w. In a pass that sums a
+	// weight gradient it makes dx from dy, unless dst is nil.
+	g        *correlation
+	w        *packedWeights[T]
+	dst, src []T
+	// x is the input, in a pass that sums a weight gradient.
+	x        []T
+	gradient bool
+}
+
+// correlate computes n images of dst from src.
+func (c *Conv[T]) correlate(s *Scratch[T], g *correlation, w *packedWeights[T], dst, src []T, n int, f Fusion[T]) {
+	c.job = convJob[T]{s: s, f: f, n: n, g: g, w: w, dst: dst, src: src}
+	s.run(n, c)
+	c.job = convJob[T]{}
+}
+
+// weightGradient leaves the gradient as [KernelH, KernelW, InC, OutC] at the
+// start of s.partial, and computes dx unless it is nil.
+func (c *Conv[T]) weightGradient(s *Scratch[T], dx, x, dy []T, n int, f Fusion[T]) {
+	size, parts := c.shape.WeightLen(), chunks(n, gradientChunk)
+	partial := grow(&s.partial, max(1, parts)*size)
+	clear(partial)
+	c.job = convJob[T]{s: s, f: f, n: n, g: &c.backward, w: &c.backwardW, dst: dx, src: dy, x: x, gradient: true}
+	s.run(parts, c)
+	c.job = convJob[T]{}
+	for i := 1; i < parts; i++ {
+		Axpy(1, partial[i*size:][:size], partial[:size])
+	}
+}
+
+// do implements task: an image, or a chunk of images of a weight gradient.
+func (c *Conv[T]) do(thread, item int) {
+	t := &c.job.s.threads[thread]
+	if c.job.gradient {
+		c.backwardChunk(t, item)
+	} else {
+		c.correlateImage(t, item)
+	}
+}
+
+func (c *Conv[T]) correlateImage(t *threadScratch[T], item int) {
+	j, f := &c.job, &c.job.f
+	in, out := j.g.inLen(), j.g.outLen()
+	src, dst := j.src[item*in:][:in], j.dst[item*out:][:out]
+	if f.In != nil {
+		to := f.Store
+		if to == nil {
+			to = grow(&t.input, in)
+		} else {
+			to = to[item*in:][:in]
+		}
+		f.input(to, src, item, in)
+		src = to
+	}
+	c.image(t, j.g, j.w, dst, src)
+	if f.Out != nil {
+		f.Out.imageSums(t, j.s.sums, item, dst)
+	}
+}
+
+// image computes one image of a correlation.
+func (c *Conv[T]) image(t *threadScratch[T], g *correlation, w *packedWeights[T], dst, src []T) {
+	if c.algorithm == Winograd {
+		winograd(t, g, w.packed, dst, src)
+	} else {
+		direct(t, g, w.packed, dst, src)
+	}
+}
+
+// backwardChunk sums the weight gradient of a chunk of images, and computes
+// their dx.
+func (c *Conv[T]) backwardChunk(t *threadScratch[T], item int) {
+	j, f := &c.job, &c.job.f
+	in, out, size := c.forward.inLen(), c.forward.outLen(), c.shape.WeightLen()
+	dw := j.s.partial[item*size:][:size]
+	first := item * gradientChunk
+	last := min(first+gradientChunk, j.n)
+	group := 1
+	if c.algorithm == Winograd {
+		group = c.forward.gradientGroup()
+	}
+	for lo := first; lo < last; lo += group {
+		n := min(group, last-lo)
+		x, dy := j.x[lo*in:(lo+n)*in], j.src[lo*out:(lo+n)*out]
+		if f.In != nil {
+			to := grow(&t.input, n*in)
+			f.input(to, x, lo, in)
+			x = to
+		}
+		if f.Out != nil {
+			to := grow(&t.gradient, n*out)
+			f.Out.gradient(to, dy, f.Y[lo*out:(lo+n)*out])
+			dy = to
+		}
+		if c.algorithm == Winograd {
+			winogradGradient(t, &c.forward, x, dy, n, lo == first)
+		} else {
+			directGradient(t, &c.forward, dw, x, dy)
+		}
+		if j.dst != nil {
+			for i := range n {
+				c.image(t, j.g, j.w, j.dst[(lo+i)*in:][:in], dy[i*out:][:out])
+			}
+		}
+	}
+	if c.algorithm == Winograd {
+		winogradFilterSum(t, &c.forward, dw)
+	}
+}
