@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,82 +10,45 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 	"fedrspo/run"
-)
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
 )
 
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // command runs the program and returns its exit code.
 func command(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	out := &checkedWriter{w: stdout}
-	o, err := parse(args)
-	if err == nil {
-		err = o.dispatch(ctx, out, stderr)
-	}
-	if errors.Is(err, flag.ErrHelp) {
-		o.help(out)
-		err = nil
-	}
-	if err == nil {
-		err = out.err
-	}
-	var usage usageError
-	switch {
-	case err == nil:
-		return exitOK
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		again := "the same command goes on from here"
+	again := "the same command goes on from here"
+	return cli.Main("reproduce", stdout, stderr, func() string { return "interrupted; " + again }, func(ctx context.Context, stdout io.Writer) error {
+		o, err := parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			o.help(stdout)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 		if o.out == "none" {
 			again = "nothing is kept, as -out none asks"
 		}
-		fmt.Fprintf(stderr, "reproduce: interrupted; %s\n", again)
-		return exitInterrupted
-	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "reproduce: %v\nRun reproduce -h for the flags.\n", err)
-		return exitUsage
-	}
-	fmt.Fprintf(stderr, "reproduce: %v\n", err)
-	return exitFailed
-}
-
-// checkedWriter remembers the first failure, so that a full disk or a closed
-// pipe behind standard output makes the program fail.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	if err != nil {
-		err = fmt.Errorf("standard output: %w", err)
-		c.err = cmp.Or(c.err, err)
-	}
-	return n, err
+		err = o.dispatch(ctx, stdout, stderr)
+		if d := differences(nil); errors.As(err, &d) {
+			for _, line := range d {
+				fmt.Fprintln(stderr, line)
+			}
+		}
+		return err
+	})
 }
 
 // differences is the error of -check.
 type differences []string
 
 func (d differences) Error() string {
-	return fmt.Sprintf("not as recorded, %d in number:\n%s", len(d), strings.Join(d, "\n"))
+	return fmt.Sprintf("not as recorded: the %d differences above", len(d))
 }
 
 // dispatch does what the flags say.

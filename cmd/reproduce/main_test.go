@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fedrspo/internal/cli"
 )
 
 // asProgram tells the test binary to be the program itself, for tests that
@@ -68,19 +70,16 @@ func TestUsage(t *testing.T) {
 		{"-table 3 -program a/../b", "-program"},
 	} {
 		args := append(strings.Fields(c.args), "-out", out)
-		if c.args == "-table 3 -seeds 0" {
-			continue // a seed of its own, and fine
-		}
 		o := program(args...)
 		lines := strings.Split(strings.TrimSuffix(o.stderr, "\n"), "\n")
-		if o.code != exitUsage || o.stdout != "" || !strings.Contains(lines[0], c.want) || len(lines) != 2 || lines[1] != "Run reproduce -h for the flags." {
+		if o.code != cli.Usage || o.stdout != "" || !strings.Contains(lines[0], c.want) || len(lines) != 1 || !strings.HasSuffix(lines[0], " (reproduce -h explains the flags)") {
 			t.Errorf("%s: code %d, %q", c.args, o.code, o.stderr)
 		}
 	}
-	if o := program("-table", "3", "-out", ""); o.code != exitUsage {
+	if o := program("-table", "3", "-out", ""); o.code != cli.Usage {
 		t.Errorf("an empty -out: %+v", o)
 	}
-	if o := program("-table", "3", "-out", "none", "-program", "x"); o.code != exitUsage {
+	if o := program("-table", "3", "-out", "none", "-program", "x"); o.code != cli.Usage {
 		t.Errorf("-program without a folder: %+v", o)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, os.ErrNotExist) {
@@ -91,13 +90,13 @@ func TestUsage(t *testing.T) {
 func TestHelpAndVersion(t *testing.T) {
 	o := program("-h")
 	for _, want := range []string{"-table list", "-docs folder", "-check", "results", "3, 4, 9, 14, 16, 17, 18, or all"} {
-		if o.code != exitOK || !strings.Contains(o.stdout, want) || o.stderr != "" {
+		if o.code != cli.OK || !strings.Contains(o.stdout, want) || o.stderr != "" {
 			t.Errorf("help lacks %q: %+v", want, o)
 		}
 	}
 	o = program("-version")
 	var v struct{ Go string }
-	if err := json.Unmarshal([]byte(o.stdout), &v); err != nil || o.code != exitOK || !strings.HasPrefix(v.Go, "go1.") {
+	if err := json.Unmarshal([]byte(o.stdout), &v); err != nil || o.code != cli.OK || !strings.HasPrefix(v.Go, "go1.") {
 		t.Errorf("version %+v, %v", o, err)
 	}
 }
@@ -108,7 +107,7 @@ func TestTable(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"-table", "9, 9", "-quick", "-out", dir, "-workers", "2"}
 	first := program(args...)
-	if first.code != exitOK || first.stderr != "table 9: 15 runs to do, 2 at a time, about 600ms\n" {
+	if first.code != cli.OK || first.stderr != "table 9: 15 runs to do, 2 at a time, about 600ms\n" {
 		t.Fatalf("%+v", first)
 	}
 	if strings.Count(first.stdout, "## Table 9") != 1 || !strings.Contains(first.stdout, "| 9.74 ± 2.73 |") {
@@ -119,7 +118,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("table.md is not what was printed: %v", err)
 	}
 	again := program(args...)
-	if again.code != exitOK || again.stdout != first.stdout || again.stderr != "" {
+	if again.code != cli.OK || again.stdout != first.stdout || again.stderr != "" {
 		t.Errorf("again: %+v", again)
 	}
 	// A damaged result is made again, and only that.
@@ -131,14 +130,14 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	again = program(append(args, "-progress", "on")...)
-	if again.code != exitOK || again.stdout != first.stdout || !strings.Contains(again.stderr, "table 9: 1 run to do") || !strings.Contains(again.stderr, "14 are there") {
+	if again.code != cli.OK || again.stdout != first.stdout || !strings.Contains(again.stderr, "table 9: 1 run to do") || !strings.Contains(again.stderr, "14 are there") {
 		t.Errorf("after damage: %+v", again)
 	}
 	// Another build's results, by its name.
 	if err := os.Rename(filepath.Dir(files[0]), filepath.Join(dir, "cache", "other")); err != nil {
 		t.Fatal(err)
 	}
-	if o := program(append(args, "-program", "other")...); o.code != exitOK || o.stdout != first.stdout || o.stderr != "" {
+	if o := program(append(args, "-program", "other")...); o.code != cli.OK || o.stdout != first.stdout || o.stderr != "" {
 		t.Errorf("results of another build: %+v", o)
 	}
 }
@@ -150,7 +149,7 @@ func TestBounds(t *testing.T) {
 	}
 	dir := t.TempDir()
 	o := program("-bounds", "-check", "-out", dir)
-	if o.code != exitOK || strings.Count(o.stdout, "380 of 380") != 4 {
+	if o.code != cli.OK || strings.Count(o.stdout, "380 of 380") != 4 {
 		t.Errorf("%+v", o)
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "bounds", "*.csv")); len(files) != 4 {
@@ -181,19 +180,19 @@ func TestUnwritable(t *testing.T) {
 		{"-docs", file, "-quick", "-out", t.TempDir()},
 	} {
 		o := program(args...)
-		if o.code != exitFailed || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 || !strings.HasPrefix(o.stderr, "reproduce: ") {
+		if o.code != cli.Failed || o.stdout != "" || strings.Count(o.stderr, "\n") != 1 || !strings.HasPrefix(o.stderr, "reproduce: ") {
 			t.Errorf("%v: %+v", args, o)
 		}
 	}
 	var stderr bytes.Buffer
-	if code := command([]string{"-h"}, full{}, &stderr); code != exitFailed || !strings.Contains(stderr.String(), "no space left") {
+	if code := command([]string{"-h"}, full{}, &stderr); code != cli.Failed || !strings.Contains(stderr.String(), "no space left") {
 		t.Errorf("help on a full disk: code %d, %s", code, stderr.String())
 	}
 }
 
-// TestDifferences: the error of -check names each difference.
+// TestDifferences: the error of -check counts the differences.
 func TestDifferences(t *testing.T) {
-	if got := (differences{"a", "b"}).Error(); got != "not as recorded, 2 in number:\na\nb" {
+	if got := (differences{"a", "b"}).Error(); got != "not as recorded: the 2 differences above" {
 		t.Errorf("%q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 )
 
 // options are the flags.
@@ -18,13 +19,6 @@ type options struct {
 	text, bounds, quick, check, version             bool
 	workers                                         int
 }
-
-// usageError marks a mistake in the flags.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 const help = `Regenerate the paper's knapsack tables and figures, and compare them with the
 printed numbers.
@@ -50,7 +44,7 @@ func (o *options) help(w io.Writer) {
 	o.fs.PrintDefaults()
 }
 
-// parse reads the flags. The error wraps usageError, or is flag.ErrHelp.
+// parse reads the flags. The error wraps cli.UsageError, or is flag.ErrHelp.
 func parse(args []string) (*options, error) {
 	fs := flag.NewFlagSet("reproduce", flag.ContinueOnError)
 	o := &options{fs: fs}
@@ -77,7 +71,7 @@ func parse(args []string) (*options, error) {
 		if err == flag.ErrHelp {
 			return o, err
 		}
-		return o, usageError{err}
+		return o, cli.UsageError{Err: err}
 	}
 	return o, o.validate()
 }
@@ -86,7 +80,7 @@ func parse(args []string) (*options, error) {
 // effect.
 func (o *options) validate() error {
 	if o.fs.NArg() > 0 {
-		return usagef("unexpected argument %q", o.fs.Arg(0))
+		return cli.Usagef("unexpected argument %q", o.fs.Arg(0))
 	}
 	for _, c := range []struct {
 		name, value string
@@ -99,20 +93,20 @@ func (o *options) validate() error {
 		{"progress", o.progress, []string{"auto", "on", "off"}},
 	} {
 		if !slices.Contains(c.want, c.value) {
-			return usagef("-%s %q, want %s", c.name, c.value, strings.Join(c.want, " or "))
+			return cli.Usagef("-%s %q, want %s", c.name, c.value, strings.Join(c.want, " or "))
 		}
 	}
 	if o.workers < 0 || o.workers > 1024 {
-		return usagef("-workers %d, want 0 to 1024", o.workers)
+		return cli.Usagef("-workers %d, want 0 to 1024", o.workers)
 	}
 	if o.version {
 		return nil
 	}
 	if o.out == "" {
-		return usagef(`-out "", want a folder or none`)
+		return cli.Usagef(`-out "", want a folder or none`)
 	}
 	if strings.ContainsAny(o.program, `/\.`) {
-		return usagef("-program %q, want a name from version.json", o.program)
+		return cli.Usagef("-program %q, want a name from version.json", o.program)
 	}
 	set := map[string]bool{}
 	o.fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
@@ -125,30 +119,30 @@ func (o *options) validate() error {
 	case o.docs != "":
 		for _, name := range []string{"table", "figure", "text", "bounds", "seeds", "lr", "check", "std", "interp-report", "qp-lp-global-lambda"} {
 			if set[name] {
-				return usagef("-docs makes everything: drop -%s", name)
+				return cli.Usagef("-docs makes everything: drop -%s", name)
 			}
 		}
 	case !tables && !o.bounds:
-		return usagef("nothing to do: give -table, -figure, -text, -bounds or -docs")
+		return cli.Usagef("nothing to do: give -table, -figure, -text, -bounds or -docs")
 	case !tables:
 		for _, name := range []string{"seeds", "lr", "std", "quick", "workers", "program"} {
 			if set[name] {
-				return usagef("-%s has no effect on -bounds", name)
+				return cli.Usagef("-%s has no effect on -bounds", name)
 			}
 		}
 	case o.quick && set["seeds"]:
-		return usagef("-quick and -seeds exclude each other; give one of them")
+		return cli.Usagef("-quick and -seeds exclude each other; give one of them")
 	case o.check && (o.quick || o.rates != "paper"):
-		return usagef("-check judges over 50 seeds at the paper's rates: drop -quick and -lr")
+		return cli.Usagef("-check judges over 50 seeds at the paper's rates: drop -quick and -lr")
 	}
 	if set["interp-report"] && !has("4") {
-		return usagef("-interp-report has no effect without table 4")
+		return cli.Usagef("-interp-report has no effect without table 4")
 	}
 	if set["qp-lp-global-lambda"] && !has("17") {
-		return usagef("-qp-lp-global-lambda has no effect without table 17")
+		return cli.Usagef("-qp-lp-global-lambda has no effect without table 17")
 	}
 	if set["program"] && o.out == "none" {
-		return usagef("-program has no effect with -out none")
+		return cli.Usagef("-program has no effect with -out none")
 	}
 	return nil
 }
@@ -176,10 +170,10 @@ func (o *options) tableOptions() (experiment.Options, error) {
 	case o.seeds != "paper":
 		seeds, err := experiment.ParseSeeds(o.seeds)
 		if err != nil {
-			return opt, usageError{err}
+			return opt, cli.UsageError{Err: err}
 		}
 		if o.check && len(seeds) < experiment.JudgedSeeds {
-			return opt, usagef("-check judges over %d seeds or more, -seeds has %d", experiment.JudgedSeeds, len(seeds))
+			return opt, cli.Usagef("-check judges over %d seeds or more, -seeds has %d", experiment.JudgedSeeds, len(seeds))
 		}
 		opt.Seeds = seeds
 	}
@@ -192,14 +186,14 @@ func (o *options) tables(opt experiment.Options) ([]*experiment.Table, error) {
 	add := func(name string) error {
 		tables, err := experiment.Tables(name, opt)
 		if err != nil {
-			return usageError{err}
+			return cli.UsageError{Err: err}
 		}
 		for _, t := range tables {
 			if slices.ContainsFunc(out, func(other *experiment.Table) bool { return other.ID == t.ID }) {
 				continue
 			}
 			if t.PaperRates && opt.Rates != "paper" {
-				return usagef("%s varies a learning rate itself: drop -lr", t.Name())
+				return cli.Usagef("%s varies a learning rate itself: drop -lr", t.Name())
 			}
 			out = append(out, t)
 		}

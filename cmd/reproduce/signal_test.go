@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"fedrspo/internal/cli"
 )
 
 // TestInterrupt: Ctrl-C ends with 130 and says how to go on; finished runs are
@@ -55,7 +57,7 @@ func TestInterrupt(t *testing.T) {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "reproduce: interrupted; the same command goes on from here\n") {
+	if code := cmd.ProcessState.ExitCode(); code != cli.Interrupted || stdout.Len() > 0 || !strings.HasSuffix(stderr.String(), "reproduce: interrupted; the same command goes on from here\n") {
 		t.Errorf("code %d, output %q, %q", code, stdout.String(), stderr.String())
 	}
 	n := len(kept())

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 
 	"github.com/BurntSushi/toml"
@@ -41,19 +42,19 @@ func (o *options) read(path string) error {
 	var keys map[string]any
 	meta, err := toml.DecodeFile(path, &keys)
 	if err != nil {
-		return usagef("config: %s: %s", path, oneLine(err))
+		return cli.Usagef("config: %s: %s", path, cli.OneLine(err))
 	}
 	for _, key := range meta.Keys() {
 		name := key[0]
 		switch keys[name].(type) {
 		case map[string]any, []map[string]any:
-			return usagef("config: %s: %q is a table; settings are plain keys, named as the flags", path, name)
+			return cli.Usagef("config: %s: %q is a table; settings are plain keys, named as the flags", path, name)
 		}
 		if !slices.Contains(fileKeys, name) {
-			return usagef("config: %s: unknown key %q%s", path, name, suggest(name))
+			return cli.Usagef("config: %s: unknown key %q%s", path, name, suggest(name))
 		}
 		if name == "seeds" && meta.IsDefined("seed") {
-			return usagef("config: %s: the keys \"seed\" and \"seeds\" exclude each other; give one of them", path)
+			return cli.Usagef("config: %s: the keys \"seed\" and \"seeds\" exclude each other; give one of them", path)
 		}
 		text, err := tomlText(keys[name], o.fs.Lookup(name))
 		// -seed and -seeds say the same thing: either on the command line wins
@@ -66,7 +67,7 @@ func (o *options) read(path string) error {
 			}
 		}
 		if err != nil {
-			return usagef("config: %s: key %q: %s", path, name, oneLine(err))
+			return cli.Usagef("config: %s: key %q: %s", path, name, cli.OneLine(err))
 		}
 	}
 	return nil
@@ -204,7 +205,7 @@ func (o *options) checkSelection(s experiment.Setting) error {
 	}
 	trained, err := whole.Setting()
 	if err != nil {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	names := map[string]bool{}
 	var list []string
@@ -214,7 +215,7 @@ func (o *options) checkSelection(s experiment.Setting) error {
 	}
 	for _, l := range s.Losses {
 		if !names[l.Name()] {
-			return usagef("-loss %s: the run %s has no such models; it has %s", l.Name(), o.eval, strings.Join(list, ", "))
+			return cli.Usagef("-loss %s: the run %s has no such models; it has %s", l.Name(), o.eval, strings.Join(list, ", "))
 		}
 	}
 	for _, seed := range s.Seeds {
@@ -223,7 +224,7 @@ func (o *options) checkSelection(s experiment.Setting) error {
 			if o.given["seed"] {
 				name = "seed"
 			}
-			return usagef("-%s %d: the run %s has no such models; it has %s", name, seed, o.eval, seedText(trained.Seeds))
+			return cli.Usagef("-%s %d: the run %s has no such models; it has %s", name, seed, o.eval, seedText(trained.Seeds))
 		}
 	}
 	return nil
@@ -235,7 +236,7 @@ func (o *options) fromRun() error {
 	var bad error
 	o.fs.Visit(func(f *flag.Flag) {
 		if !slices.Contains([]string{"eval", "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std"}, f.Name) && bad == nil {
-			bad = usagef("-%s has no effect with -eval: the run's own settings are used", f.Name)
+			bad = cli.Usagef("-%s has no effect with -eval: the run's own settings are used", f.Name)
 		}
 	})
 	if bad != nil {

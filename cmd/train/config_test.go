@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -76,7 +77,7 @@ func TestConfigErrors(t *testing.T) {
 			write(t, file, text)
 			// A flag that wins does not excuse a key of the wrong type.
 			o := program("-config", file, "-out", "none", "-rounds", "0")
-			checkError(t, o, exitUsage, want...)
+			checkError(t, o, cli.Usage, want...)
 			if !strings.Contains(o.stderr, file) {
 				t.Errorf("the error does not name the file: %s", o.stderr)
 			}

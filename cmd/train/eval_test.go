@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -160,19 +161,19 @@ func TestEvalFolder(t *testing.T) {
 	dir := t.TempDir()
 	from := filepath.Join(dir, "run")
 	mustTrain(t, "-data", smallData(t), "-rounds", "1", "-seeds", "1,2", "-out", from)
-	checkError(t, program("-eval", from, "-out", from), exitFailed, from+" is not empty", run.ConfigFile, "-out")
+	checkError(t, program("-eval", from, "-out", from), cli.Failed, from+" is not empty", run.ConfigFile, "-out")
 	mustTrain(t, "-eval", from)
 	eval := filepath.Join(from, "eval")
 	before := tree(t, eval)
 	model := filepath.Join(from, run.ModelFile("rspo+", 2, "personal"))
 	whole := read(t, model)
 	write(t, model, whole[:len(whole)/2])
-	checkError(t, program("-eval", from), exitFailed, model)
+	checkError(t, program("-eval", from), cli.Failed, model)
 	if after := tree(t, eval); !maps.Equal(after, before) {
 		t.Error("a failed evaluation changed the earlier one")
 	}
 	deep := filepath.Join(dir, "new", "deep", "eval")
-	checkError(t, program("-eval", from, "-out", deep), exitFailed, model)
+	checkError(t, program("-eval", from, "-out", deep), cli.Failed, model)
 	onlyEntries(t, dir, "run")
 	write(t, model, whole)
 	// It is named as the user wrote it.
@@ -184,7 +185,7 @@ func TestEvalFolder(t *testing.T) {
 	onlyEntries(t, filepath.Dir(deep), "eval")
 	// A file of the user's makes the folder theirs.
 	write(t, filepath.Join(eval, "notes.txt"), "mine")
-	checkError(t, program("-eval", from), exitFailed, "not empty", "notes.txt", "-out")
+	checkError(t, program("-eval", from), cli.Failed, "not empty", "notes.txt", "-out")
 	if read(t, eval, "notes.txt") != "mine" {
 		t.Error("the user's file was touched")
 	}
@@ -219,7 +220,7 @@ func TestEvalTampered(t *testing.T) {
 		write(t, file, string(text))
 		o := program("-eval", from, "-out", "none")
 		o.stdout = "" // the table is printed before the comparison
-		checkError(t, o, exitFailed, "do not reproduce", file)
+		checkError(t, o, cli.Failed, "do not reproduce", file)
 		if strings.Contains(o.stderr, "dataset has changed") {
 			t.Errorf("%s: %v", name, o)
 		}
@@ -229,7 +230,7 @@ func TestEvalTampered(t *testing.T) {
 	write(t, filepath.Join(data, "test.csv"), strings.Replace(test, ",-", ",-1", 1))
 	o := program("-eval", from, "-out", "none")
 	o.stdout = ""
-	checkError(t, o, exitFailed, "the dataset has changed", file, "SHA-256")
+	checkError(t, o, cli.Failed, "the dataset has changed", file, "SHA-256")
 	// Data that -data names are compared where they are the run's.
 	if o := mustTrain(t, "-eval", from, "-out", "none", "-data", data); !strings.Contains(o.stderr, "other data") {
 		t.Errorf("other data: %v", o)
@@ -267,11 +268,11 @@ func TestEvalNewClient(t *testing.T) {
 		}
 	}
 	o.stdout = ""
-	checkError(t, o, exitFailed, "client 9", "personal.safetensors", "leave the client out of the data", "train again")
+	checkError(t, o, cli.Failed, "client 9", "personal.safetensors", "leave the client out of the data", "train again")
 	// Without a global model there is nothing to judge.
 	local := filepath.Join(t.TempDir(), "run")
 	mustTrain(t, "-data", data, "-rounds", "2", "-regime", "local", "-out", local)
-	checkError(t, program("-eval", local, "-data", more), exitFailed, "client 9", "leave the client out of the data")
+	checkError(t, program("-eval", local, "-data", more), cli.Failed, "client 9", "leave the client out of the data")
 	if _, err := os.Stat(filepath.Join(local, "eval")); err == nil {
 		t.Error("nothing was judged, but there is a folder")
 	}
@@ -377,7 +378,7 @@ func TestExport(t *testing.T) {
 	}
 	// A folder with something else in it is refused.
 	write(t, filepath.Join(at("other"), "mine.txt"), "x")
-	checkError(t, program("-export", at("other")), exitFailed, "mine.txt")
+	checkError(t, program("-export", at("other")), cli.Failed, "mine.txt")
 }
 
 // TestEvalRefuses damages a run in many ways: each is one clear line.
@@ -391,22 +392,22 @@ func TestEvalRefuses(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"no configuration":  {func(d string) error { return os.Remove(filepath.Join(d, run.ConfigFile)) }, exitUsage, run.ConfigFile},
-		"bad configuration": {func(d string) error { return os.WriteFile(filepath.Join(d, run.ConfigFile), []byte("x"), 0o666) }, exitUsage, run.ConfigFile},
-		"truncated model":   {func(d string) error { return os.Truncate(filepath.Join(d, model("1", "fed")), 100) }, exitFailed, model("1", "fed")},
-		"empty model":       {func(d string) error { return os.Truncate(filepath.Join(d, model("2", "personal")), 0) }, exitFailed, model("2", "personal")},
-		"missing model":     {func(d string) error { return os.Remove(filepath.Join(d, model("2", "fed"))) }, exitFailed, model("2", "fed")},
-		"no models":         {func(d string) error { return os.RemoveAll(filepath.Join(d, "models")) }, exitFailed, model("1", "fed")},
+		"no configuration":  {func(d string) error { return os.Remove(filepath.Join(d, run.ConfigFile)) }, cli.Usage, run.ConfigFile},
+		"bad configuration": {func(d string) error { return os.WriteFile(filepath.Join(d, run.ConfigFile), []byte("x"), 0o666) }, cli.Usage, run.ConfigFile},
+		"truncated model":   {func(d string) error { return os.Truncate(filepath.Join(d, model("1", "fed")), 100) }, cli.Failed, model("1", "fed")},
+		"empty model":       {func(d string) error { return os.Truncate(filepath.Join(d, model("2", "personal")), 0) }, cli.Failed, model("2", "personal")},
+		"missing model":     {func(d string) error { return os.Remove(filepath.Join(d, model("2", "fed"))) }, cli.Failed, model("2", "fed")},
+		"no models":         {func(d string) error { return os.RemoveAll(filepath.Join(d, "models")) }, cli.Failed, model("1", "fed")},
 		"model of another seed": {func(d string) error {
 			return os.Rename(filepath.Join(d, model("1", "fed")), filepath.Join(d, model("2", "fed")))
-		}, exitFailed, model("1", "fed")},
+		}, cli.Failed, model("1", "fed")},
 		"models swapped": {func(d string) error {
 			text, err := os.ReadFile(filepath.Join(d, model("1", "personal")))
 			if err != nil {
 				return err
 			}
 			return os.WriteFile(filepath.Join(d, model("2", "personal")), text, 0o666)
-		}, exitFailed, "do not reproduce"},
+		}, cli.Failed, "do not reproduce"},
 		"model of another network": {func(d string) error {
 			path := filepath.Join(d, run.ConfigFile)
 			text, err := os.ReadFile(path)
@@ -414,10 +415,10 @@ func TestEvalRefuses(t *testing.T) {
 				return err
 			}
 			return os.WriteFile(path, []byte(strings.ReplaceAll(string(text), `"mlp"`, `"linear"`)), 0o666)
-		}, exitFailed, model("1", "fed")},
-		"bad result":     {func(d string) error { return os.WriteFile(filepath.Join(d, run.ResultFile), []byte("{"), 0o666) }, exitFailed, run.ResultFile},
-		"empty result":   {func(d string) error { return os.WriteFile(filepath.Join(d, run.ResultFile), []byte("{}"), 0o666) }, exitFailed, run.ResultFile},
-		"data have gone": {func(string) error { return os.Remove(filepath.Join(data, "clients.csv")) }, exitFailed, "clients.csv"},
+		}, cli.Failed, model("1", "fed")},
+		"bad result":     {func(d string) error { return os.WriteFile(filepath.Join(d, run.ResultFile), []byte("{"), 0o666) }, cli.Failed, run.ResultFile},
+		"empty result":   {func(d string) error { return os.WriteFile(filepath.Join(d, run.ResultFile), []byte("{}"), 0o666) }, cli.Failed, run.ResultFile},
+		"data have gone": {func(string) error { return os.Remove(filepath.Join(data, "clients.csv")) }, cli.Failed, "clients.csv"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data = smallData(t)
@@ -436,11 +437,11 @@ func TestEvalRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	data = smallData(t)
 	mustTrain(t, "-data", data, "-rounds", "1", "-out", dir)
-	checkError(t, program("-eval", dir, "-loss", "spo+"), exitUsage, "-loss spo+", "it has rspo+")
-	checkError(t, program("-eval", dir, "-loss", "rspo+,mse"), exitUsage, "-loss mse", "it has rspo+")
-	checkError(t, program("-eval", dir, "-seed", "7"), exitUsage, "-seed 7", "it has seed 42")
-	checkError(t, program("-eval", dir, "-seeds", "42,43"), exitUsage, "-seeds 43", "it has seed 42")
-	checkError(t, program("-eval", dir, "-loss", "rspo+", "-seeds", "1..3"), exitUsage, "-seeds 1", "it has seed 42")
+	checkError(t, program("-eval", dir, "-loss", "spo+"), cli.Usage, "-loss spo+", "it has rspo+")
+	checkError(t, program("-eval", dir, "-loss", "rspo+,mse"), cli.Usage, "-loss mse", "it has rspo+")
+	checkError(t, program("-eval", dir, "-seed", "7"), cli.Usage, "-seed 7", "it has seed 42")
+	checkError(t, program("-eval", dir, "-seeds", "42,43"), cli.Usage, "-seeds 43", "it has seed 42")
+	checkError(t, program("-eval", dir, "-loss", "rspo+", "-seeds", "1..3"), cli.Usage, "-seeds 1", "it has seed 42")
 	// A run that was killed has no result: what there is, is judged.
 	if err := os.Remove(filepath.Join(dir, run.ResultFile)); err != nil {
 		t.Fatal(err)

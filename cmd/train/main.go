@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,70 +11,25 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // command runs the program and returns its exit code.
 func command(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	// A second signal ends the program at once.
-	context.AfterFunc(ctx, stop)
-	out := &checkedWriter{w: stdout}
-	err := dispatch(ctx, args, out, stderr)
-	if err == nil {
-		err = out.err
-	}
-	switch {
-	case err == nil:
-		return exitOK
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "train: interrupted")
-		return exitInterrupted
-	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "train: %s (train -h explains the flags)\n", oneLine(err))
-		return exitUsage
-	}
-	fmt.Fprintf(stderr, "train: %s\n", oneLine(err))
-	return exitFailed
-}
-
-// checkedWriter remembers the first failure, so that a full disk or a closed
-// pipe behind standard output makes the program fail.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	if err != nil {
-		err = fmt.Errorf("standard output: %w", err)
-		c.err = cmp.Or(c.err, err)
-	}
-	return n, err
+	return cli.Main("train", stdout, stderr, func() string { return "interrupted" }, func(ctx context.Context, stdout io.Writer) error {
+		return dispatch(ctx, args, stdout, stderr)
+	})
 }
 
 func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -45,7 +46,7 @@ func program(args ...string) outcome {
 func mustTrain(t *testing.T, args ...string) outcome {
 	t.Helper()
 	o := program(args...)
-	if o.code != exitOK {
+	if o.code != cli.OK {
 		t.Fatalf("train %s: %v", strings.Join(args, " "), o)
 	}
 	return o
@@ -60,7 +61,7 @@ func checkError(t *testing.T, o outcome, code int, want ...string) {
 		t.Errorf("want exit code %d and an error of one line, got %v", code, o)
 		return
 	}
-	if hint := strings.HasSuffix(lines[0], " (train -h explains the flags)"); hint != (code == exitUsage) {
+	if hint := strings.HasSuffix(lines[0], " (train -h explains the flags)"); hint != (code == cli.Usage) {
 		t.Errorf("a hint at the flags belongs to mistakes in them: %s", lines[0])
 	}
 	for _, w := range want {

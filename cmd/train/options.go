@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 )
 
 // options is the parsed command line and configuration file.
@@ -26,13 +26,6 @@ type options struct {
 	eval, export               string
 	json, version              bool
 }
-
-// usageError is a mistake on the command line or in the configuration file.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // groups are the headings of the help text: the settings, which say what is
 // computed, and how to run it, which never changes a result.
@@ -64,9 +57,9 @@ func parse(args []string) (o *options, err error) {
 		return o.load(args)
 	})
 	o.Flags = flags
-	var usage usageError
+	var usage cli.UsageError
 	if err != nil && !errors.Is(err, flag.ErrHelp) && !errors.As(err, &usage) {
-		err = usageError{err}
+		err = cli.UsageError{Err: err}
 	}
 	return o, err
 }
@@ -80,11 +73,11 @@ func (o *options) load(args []string) error {
 	case err != nil:
 		return err
 	case o.fs.NArg() > 0:
-		return usagef("unexpected argument %q; settings are flags, as in -loss spo+", o.fs.Arg(0))
+		return cli.Usagef("unexpected argument %q; settings are flags, as in -loss spo+", o.fs.Arg(0))
 	}
 	for _, name := range []string{"config", "eval", "export"} {
 		if f := o.fs.Lookup(name); o.given[name] && f.Value.String() == "" {
-			return usagef("-%s has an empty value, want a path", name)
+			return cli.Usagef("-%s has an empty value, want a path", name)
 		}
 	}
 	switch {
@@ -122,29 +115,29 @@ func (o *options) setting() (experiment.Setting, error) {
 	for _, u := range o.Unused() {
 		switch {
 		case o.given[u.Flag]:
-			return experiment.Setting{}, usagef("-%s has no effect here: %s", u.Flag, u.Why)
+			return experiment.Setting{}, cli.Usagef("-%s has no effect here: %s", u.Flag, u.Why)
 		case o.eval == "": // -eval may ask for a part of what the file says
-			return experiment.Setting{}, usagef("%s has no effect here: %s", o.named(u.Flag), u.Why)
+			return experiment.Setting{}, cli.Usagef("%s has no effect here: %s", o.named(u.Flag), u.Why)
 		}
 	}
 	s, err := o.Setting()
 	var bad *experiment.FlagError
 	switch {
 	case errors.As(err, &bad):
-		return s, usagef("%s %s", o.named(bad.Flag), bad.Problem)
+		return s, cli.Usagef("%s %s", o.named(bad.Flag), bad.Problem)
 	case err != nil:
-		return s, usageError{err}
+		return s, cli.UsageError{Err: err}
 	}
 	s.Config.Workers = o.workers
 	switch {
 	case o.workers < 0 || o.workers > maxWorkers:
-		return s, usagef("%s is %d, want a whole number from 0 to %d", o.named("workers"), o.workers, maxWorkers)
+		return s, cli.Usagef("%s is %d, want a whole number from 0 to %d", o.named("workers"), o.workers, maxWorkers)
 	case !slices.Contains([]string{"auto", "on", "off"}, o.progress):
-		return s, usagef("%s is %q, want auto, on or off", o.named("progress"), o.progress)
+		return s, cli.Usagef("%s is %q, want auto, on or off", o.named("progress"), o.progress)
 	case o.std != "sample" && o.std != "population":
-		return s, usagef("%s is %q, want sample or population", o.named("std"), o.std)
+		return s, cli.Usagef("%s is %q, want sample or population", o.named("std"), o.std)
 	case o.given["std"] && o.json:
-		return s, usagef("-std has no effect with -json: it shapes the table")
+		return s, cli.Usagef("-std has no effect with -json: it shapes the table")
 	}
 	switch {
 	case o.export != "":
@@ -164,22 +157,17 @@ func (o *options) checkExport(s experiment.Setting) error {
 	for _, g := range groups {
 		for _, name := range g.Names {
 			if o.given[name] && !slices.Contains(append([]string{"export", "config", "task", "seed", "seeds"}, experiment.DataFlags...), name) {
-				return usagef("-%s has no effect with -export", name)
+				return cli.Usagef("-%s has no effect with -export", name)
 			}
 		}
 	}
 	if (o.given["seed"] || o.given["seeds"]) && s.Data.Dir != "" && s.Data.HoldOut == 0 {
-		return usagef("-seed has no effect with -export and -data: -data names the dataset")
+		return cli.Usagef("-seed has no effect with -export and -data: -data names the dataset")
 	}
 	if len(s.Seeds) > 1 {
-		return usagef("-export writes the dataset of one seed, got %d seeds; give -seed", len(s.Seeds))
+		return cli.Usagef("-export writes the dataset of one seed, got %d seeds; give -seed", len(s.Seeds))
 	}
 	return nil
-}
-
-// oneLine flattens a message of several lines.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 // defaultWorkers is what -workers 0 stands for.

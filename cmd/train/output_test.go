@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -185,19 +186,19 @@ func TestOut(t *testing.T) {
 	args := []string{"-data", data, "-rounds", "1", "-personal-rounds", "1"}
 	full := t.TempDir()
 	write(t, filepath.Join(full, "precious"), "x")
-	checkError(t, program(append(args, "-out", full)...), exitFailed, full, "not empty")
+	checkError(t, program(append(args, "-out", full)...), cli.Failed, full, "not empty")
 	write(t, "file", "x")
-	checkError(t, program(append(args, "-out", "file")...), exitFailed, "file")
-	checkError(t, program(append(args, "-out", "file/below")...), exitFailed, "file")
+	checkError(t, program(append(args, "-out", "file")...), cli.Failed, "file")
+	checkError(t, program(append(args, "-out", "file/below")...), cli.Failed, "file")
 	if got := tree(t, full); len(got) != 1 || got["precious"] != "x" {
 		t.Errorf("a refused folder was touched: %v", got)
 	}
 	// Bad data say so before a folder is made.
-	checkError(t, program("-data", "nowhere", "-out", "bad"), exitFailed, "nowhere")
+	checkError(t, program("-data", "nowhere", "-out", "bad"), cli.Failed, "nowhere")
 	if err := os.Remove(filepath.Join(data, "test.csv")); err != nil {
 		t.Fatal(err)
 	}
-	checkError(t, program(append(args, "-out", "bad")...), exitFailed, "test.csv")
+	checkError(t, program(append(args, "-out", "bad")...), cli.Failed, "test.csv")
 	args[1] = smallData(t)
 	mustTrain(t, append(args, "-out", "none")...)
 	if got := tree(t, "."); len(got) != 1 {
@@ -337,8 +338,8 @@ func TestTuned(t *testing.T) {
 	data := smallData(t)
 	header, _, _ := strings.Cut(read(t, data, "validation.csv"), "\n")
 	write(t, filepath.Join(data, "validation.csv"), header+"\n")
-	checkError(t, program("-data", data, "-lr", "tuned", "-out", "none"), exitFailed, "validation samples")
-	checkError(t, program("-data", data, "-personalizer", "interp", "-out", "none", "-loss", "mse"), exitFailed, "validation samples")
+	checkError(t, program("-data", data, "-lr", "tuned", "-out", "none"), cli.Failed, "validation samples")
+	checkError(t, program("-data", data, "-personalizer", "interp", "-out", "none", "-loss", "mse"), cli.Failed, "validation samples")
 }
 
 func TestProgressBar(t *testing.T) {
@@ -384,7 +385,7 @@ func TestStdoutFails(t *testing.T) {
 		for _, w := range []*os.File{full, closed} {
 			var stderr bytes.Buffer
 			code := command(args, w, &stderr)
-			checkError(t, outcome{code: code, stderr: stderr.String()}, exitFailed, "standard output")
+			checkError(t, outcome{code: code, stderr: stderr.String()}, cli.Failed, "standard output")
 			if name == "folder" {
 				break // it holds a run now
 			}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -69,7 +70,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
 			o := interrupt(t, sig, filepath.Join(dir, "models", "*", "*", "*.safetensors"), "-seeds", "1..500", "-loss", "rspo+,mse", "-out", dir, "-workers", "1")
-			if o.code != exitInterrupted || o.stderr != "train: interrupted\n" || !strings.Contains(o.stdout, "Interrupted: only what was finished is shown.") {
+			if o.code != cli.Interrupted || o.stderr != "train: interrupted\n" || !strings.Contains(o.stdout, "Interrupted: only what was finished is shown.") {
 				t.Errorf("want exit code 130 and what was finished, got %v", o)
 			}
 			files := tree(t, dir)
@@ -105,7 +106,7 @@ func TestInterrupt(t *testing.T) {
 			if !strings.Contains(o.stderr, "Computed again and equal to") || !strings.Contains(o.stdout, "Interrupted") {
 				t.Errorf("evaluation of what is there: %v", o)
 			}
-			checkError(t, program("-eval", dir, "-seed", "500", "-out", "none"), exitFailed, "no models")
+			checkError(t, program("-eval", dir, "-seed", "500", "-out", "none"), cli.Failed, "no models")
 		})
 	}
 }
@@ -119,7 +120,7 @@ func TestInterruptEval(t *testing.T) {
 	stop := func() {
 		t.Helper()
 		o := interrupt(t, os.Interrupt, filepath.Join(dir, ".eval.tmp-*", "mse", "*", "fed.csv"), "-eval", dir)
-		if o.code != exitInterrupted || o.stderr != "train: interrupted\n" || o.stdout != "" {
+		if o.code != cli.Interrupted || o.stderr != "train: interrupted\n" || o.stdout != "" {
 			t.Errorf("want exit code 130 and nothing else, got %v", o)
 		}
 	}

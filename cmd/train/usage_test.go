@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 	"fedrspo/run"
 )
 
@@ -150,15 +151,15 @@ func TestUsageErrors(t *testing.T) {
 		if i := slices.Index(list, "D"); i >= 0 {
 			list[i] = data
 		}
-		t.Run(args, func(t *testing.T) { checkError(t, program(list...), exitUsage, want) })
+		t.Run(args, func(t *testing.T) { checkError(t, program(list...), cli.Usage, want) })
 	}
 	for _, name := range []string{"eval", "export", "config"} {
-		checkError(t, program("-"+name, ""), exitUsage, "-"+name+" has an empty value")
-		checkError(t, program("-"+name+"=", "-seed", "1"), exitUsage, "-"+name+" has an empty value")
+		checkError(t, program("-"+name, ""), cli.Usage, "-"+name+" has an empty value")
+		checkError(t, program("-"+name+"=", "-seed", "1"), cli.Usage, "-"+name+" has an empty value")
 	}
-	checkError(t, program("-seeds", ""), exitUsage, "-seeds", "at least one seed")
-	checkError(t, program("-loss", " "), exitUsage, "-loss", "at least one of rspo+")
-	checkError(t, program("-loss", "optnet", "-multipliers", ""), exitUsage, "-multipliers", "at least one number")
+	checkError(t, program("-seeds", ""), cli.Usage, "-seeds", "at least one seed")
+	checkError(t, program("-loss", " "), cli.Usage, "-loss", "at least one of rspo+")
+	checkError(t, program("-loss", "optnet", "-multipliers", ""), cli.Usage, "-multipliers", "at least one number")
 	if left := tree(t, "."); len(left) != 0 {
 		t.Errorf("usage errors left files: %v", left)
 	}
@@ -244,20 +245,20 @@ func TestNumbers(t *testing.T) {
 					t.Fatal("still running after a minute")
 				}
 				if slices.Contains(ok, v) {
-					if got.code != exitOK {
+					if got.code != cli.OK {
 						t.Errorf("an allowed value fails: %v", got)
 					}
 					return
 				}
 				if strings.HasSuffix(f.Name, "alpha") && v == "1e-320" {
 					// Positive, but the learning rate it leads to may round to 0.
-					if got.code != exitOK {
-						checkError(t, got, exitFailed, "learning rate")
+					if got.code != cli.OK {
+						checkError(t, got, cli.Failed, "learning rate")
 					}
 					return
 				}
 				want := "-" + f.Name
-				checkError(t, got, exitUsage, want)
+				checkError(t, got, cli.Usage, want)
 			})
 		}
 	})
@@ -296,7 +297,7 @@ func regrets(t *testing.T, stdout string) string {
 // where, and not a result.
 func TestDiverging(t *testing.T) {
 	args := []string{"-data", smallData(t), "-out", "none", "-loss", "mse"}
-	checkError(t, program(append(args, "-lr", "1e200")...), exitFailed, "mse, seed 42", "round 0", "client 1", "epoch 1", "batch 0", "finite", "smaller learning rate (-lr)")
+	checkError(t, program(append(args, "-lr", "1e200")...), cli.Failed, "mse, seed 42", "round 0", "client 1", "epoch 1", "batch 0", "finite", "smaller learning rate (-lr)")
 }
 
 // TestFailingLoss: what other losses have finished is shown and kept when one
@@ -314,10 +315,10 @@ func TestFailingLoss(t *testing.T) {
 		t.Errorf("kept: %+v", r)
 	}
 	o.stdout = ""
-	checkError(t, o, exitFailed, "mse, seed 42", "-lr")
+	checkError(t, o, cli.Failed, "mse, seed 42", "-lr")
 	o = program(append(args, "-out", "none", "-json")...)
 	var printed struct{ Runs []run.Result }
-	if err := json.Unmarshal([]byte(o.stdout), &printed); err != nil || o.code != exitFailed || len(printed.Runs) != 2 || !printed.Runs[0].Complete {
+	if err := json.Unmarshal([]byte(o.stdout), &printed); err != nil || o.code != cli.Failed || len(printed.Runs) != 2 || !printed.Runs[0].Complete {
 		t.Errorf("-json: %v, %v", err, o)
 	}
 	// What finished before can be judged.
@@ -338,11 +339,11 @@ func TestDataErrors(t *testing.T) {
 		return data
 	}
 	data := without("test.csv")
-	checkError(t, program("-data", data, "-out", "none"), exitFailed, "data "+data, "client 2 has no test samples")
+	checkError(t, program("-data", data, "-out", "none"), cli.Failed, "data "+data, "client 2 has no test samples")
 	data = without("train.csv")
-	checkError(t, program("-data", data, "-out", "none", "-regime", "local"), exitFailed, "data "+data, "client 2 has no training samples")
+	checkError(t, program("-data", data, "-out", "none", "-regime", "local"), cli.Failed, "data "+data, "client 2 has no training samples")
 	o := program("-clients", "30", "-train-samples", "40", "-test-samples", "20", "-out", "none")
-	checkError(t, o, exitFailed, "generated data", "client 21 has no test samples")
+	checkError(t, o, cli.Failed, "generated data", "client 21 has no test samples")
 	if strings.Contains(o.stderr, "configuration") {
 		t.Errorf("the data are called a configuration: %v", o)
 	}
