@@ -49,7 +49,6 @@ func TestUsage(t *testing.T) {
 		{"-table 3 -lr fast", "-lr"},
 		{"-table 3 -seeds 1..", "seeds"},
 		{"-table 3 -seeds 3,3", "twice"},
-		{"-table 3 -seeds 0", "seed"},
 		{"-table 3 -std both", "-std"},
 		{"-table 3 -workers -1", "-workers"},
 		{"-table 3 -workers x", "-workers"},
