@@ -1,6 +1,6 @@
-// Package kernel holds the arithmetic of the module's networks: matrix
-// products, column sums, the Adam update and a few vector operations, for
-// float32 and float64.
+// Package kernel holds the arithmetic of the module's networks, for float32 and
+// float64: matrix products, convolutions, batch normalisation, pooling, column
+// sums, the Adam update and a few vector operations, forward and backward.
 //
 // # Levels
 //
@@ -19,20 +19,32 @@
 //
 // # Determinism
 //
-// No operation starts goroutines and none depends on alignment, on what ran
-// before, or on a measured time. Each sum has one order, given in the
-// operation's comment. Levels avx512 and avx2 return the same bits always. Level
-// go returns the same bits on every architecture; it differs from the other two
-// in [Gemm] alone, which rounds each product at level go and fuses it with the
-// addition at the others.
+// No result depends on alignment, on what ran before, on the number of threads,
+// or on a measured time. Each sum has one order, given in the operation's
+// comment. Levels avx512 and avx2 return the same bits always. Level go returns
+// the same bits on every architecture; it differs from the other two in [Gemm]
+// and [Conv] alone, which round each product at level go and fuse it with the
+// addition at the others. Only operations with a [Scratch] start goroutines.
+//
+// # Images
+//
+// A batch of images is a slice [n, height, width, channels], row-major and
+// without gaps ("NHWC"); an operation takes the number of images n, and touches
+// the first n of a longer slice. Convolutions, batch normalisation and pooling
+// have vector code for float32; their float64, which serves to check gradients,
+// shares the matrix products. The separate operations are the plain way; the
+// fused ones ([Fusion], [MaxPool.ForwardNorm], [BatchNorm.BackwardSumsPool])
+// have the same bits and move less memory.
 //
 // # Conventions
 //
 // Matrices are row-major slices with a leading dimension: element (i, j) of a
 // matrix x is x[i*ldx+j]. All functions are safe for concurrent use on
-// different outputs, and none allocates in steady state. A shape that does not
-// fit its slices is a programmer's error and panics with a message that names
-// the function and the sizes; data never panic.
+// different outputs; a method's receiver and a Scratch belong to one goroutine
+// at a time. None allocates in steady state. A shape that does not fit its
+// slices is a programmer's error and panics with a message that names the
+// function and the sizes; data never panic. Constructors return an error
+// wrapping [ErrShape] for a shape that cannot be.
 package kernel
 
 //go:generate go run -C _asm . -out ../kernel_amd64.s -stubs ../kernel_amd64.go -pkg kernel

@@ -190,6 +190,9 @@ func (t tile) rowLoop() {
 	JMP(LabelRef("done"))
 }
 
+// tileRows is the number of rows of the AVX-512 tiles: with two vectors 24 sums,
+// which leaves registers for the operands, and divides the rows of 24 and 48
+// pixels of the networks.
 const tileRows = 12
 
 func gemmAVX512(e elem) {

@@ -4,8 +4,7 @@
 //	go generate ./internal/kernel
 //
 // All registers are fixed by hand, so the output depends on this code alone.
-// Every function has frame size 0, calls nothing, and leaves BP, R14 and R15
-// alone. Its pointers and counts are trusted; package kernel checks them.
+// Every function calls nothing and leaves BP, R14 and R15 alone. Its pointers and counts are trusted; package kernel checks them.
 package main
 
 import (
