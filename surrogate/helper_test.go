@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"fedrspo/oracle"
+	"fedrspo/oracle/dijkstra"
 	"fedrspo/oracle/knapsack"
+	"fedrspo/oracle/qp"
 	"fedrspo/surrogate"
 )
 
@@ -91,11 +93,13 @@ func (b *boxSolver) JVP(dst, v []float64) error {
 	return nil
 }
 
-// set is a polytope to test on, with an upper bound of its diameter.
+// set is a polytope to test on, with an upper bound of its diameter. accuracy
+// bounds |δw| of an iterative projection; 0 means exact up to rounding.
 type set struct {
 	name     string
 	polytope oracle.Polytope
 	diameter float64
+	accuracy float64
 }
 
 // boxSet is a random box around the origin or away from it.
@@ -107,7 +111,7 @@ func boxSet(r *rand.Rand, d int) set {
 		b.hi[i] = b.lo[i] + 2*r.Float64()
 		sum += (b.hi[i] - b.lo[i]) * (b.hi[i] - b.lo[i])
 	}
-	return set{"box", b, math.Sqrt(sum)}
+	return set{name: "box", polytope: b, diameter: math.Sqrt(sum)}
 }
 
 // orthant bounds the diameter of a subset of [0,1]^d of radius R: no two of
@@ -127,7 +131,7 @@ func knapsackSet(r *rand.Rand, d int) set {
 	if err != nil {
 		panic(err)
 	}
-	return set{"knapsack", p, orthant(p)}
+	return set{name: "knapsack", polytope: p, diameter: orthant(p)}
 }
 
 func topKSet(r *rand.Rand, d int) set {
@@ -139,7 +143,30 @@ func topKSet(r *rand.Rand, d int) set {
 	if err != nil {
 		panic(err)
 	}
-	return set{"topk", p, orthant(p)}
+	return set{name: "topk", polytope: p, diameter: orthant(p)}
+}
+
+// pathSet is the relaxed path polytope of a small grid between two random
+// cells, with cycles: the exact linear minimiser for any costs, and a
+// projection whose duality gap of at most 1e-12 bounds |δw| by √(2e-12).
+func pathSet(r *rand.Rand, d int) set {
+	height := 1
+	if d = min(max(d, 2), 20); d == 20 {
+		height = 4
+	}
+	width := d / height
+	from := r.IntN(d)
+	to := (from + 1 + r.IntN(d-1)) % d
+	g, err := dijkstra.NewGrid(dijkstra.Config{Height: height, Width: width, Negative: dijkstra.Cycles,
+		Source: dijkstra.Cell{Row: from / width, Col: from % width}, Sink: dijkstra.Cell{Row: to / width, Col: to % width}})
+	if err != nil {
+		panic(err)
+	}
+	p, err := qp.NewExactPath(g)
+	if err != nil {
+		panic(err)
+	}
+	return set{name: "path", polytope: p, diameter: orthant(p), accuracy: math.Sqrt(2e-12)}
 }
 
 // lambdas span the regimes from nearly the LP to nearly the point of least
@@ -159,12 +186,19 @@ type point struct {
 // Half of the predictions are near the true costs.
 func eachPoint(t *testing.T, seed uint64, f func(t *testing.T, p point)) {
 	t.Helper()
-	for k, kind := range []func(*rand.Rand, int) set{boxSet, knapsackSet, topKSet} {
+	for k, kind := range []func(*rand.Rand, int) set{boxSet, knapsackSet, topKSet, pathSet} {
 		for _, d := range []int{1, 2, 5, 20, 50} {
 			r := rand.New(rand.NewPCG(seed, uint64(100*k+d)))
 			s := kind(r, d)
+			if s.polytope.Dim() != d {
+				continue // a path has at least two cells, and here at most 20
+			}
 			t.Run(fmt.Sprintf("%s/d=%d", s.name, d), func(t *testing.T) {
 				for _, lambda := range lambdas {
+					// The accuracy of paths is promised for λ from 0.05 to 100.
+					if s.accuracy > 0 && (lambda < 0.05 || lambda > 100) {
+						continue
+					}
 					for try := range 6 {
 						if try%3 == 0 {
 							s = kind(r, d)
@@ -233,16 +267,18 @@ func (e *evaluator) minimize(t *testing.T, theta []float64) ([]float64, float64)
 	return w, z
 }
 
-// roundoff bounds the rounding error of a loss value: it is a sum of d terms
-// of the size of a w and λ w², and 1e-13 is 450 units in the last place.
+// roundoff bounds the error of a loss value: it is a sum of d terms of the size
+// of a w and λ w², and 1e-13 is 450 units in the last place; an error δw of a
+// decision changes it by at most |δw| (|a| + 2 λ R).
 func (p point) roundoff() float64 {
-	return 1e-13 * ((norm(p.c)+2*norm(p.chat)+2*norm(p.next))*p.r + p.lambda*p.r*p.r)
+	size := norm(p.c) + 2*norm(p.chat) + 2*norm(p.next)
+	return 1e-13*(size*p.r+p.lambda*p.r*p.r) + p.accuracy*(size+2*p.lambda*p.r)
 }
 
-// decisionRoundoff bounds the rounding error |δw| of P_λ: -θ/λ is rounded, and
-// so is the multiplier of the same size.
+// decisionRoundoff bounds the error |δw| of P_λ: that of the solver, and of
+// rounding -θ/λ and a multiplier of the same size.
 func (p point) decisionRoundoff() float64 {
-	return 1e-14 * (1 + (norm(p.c)+2*norm(p.chat)+2*norm(p.next))/p.lambda)
+	return p.accuracy + 1e-14*(1+(norm(p.c)+2*norm(p.chat)+2*norm(p.next))/p.lambda)
 }
 
 func normals(r *rand.Rand, n int, scale float64) []float64 {

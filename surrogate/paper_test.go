@@ -264,7 +264,7 @@ func boxPair(r *rand.Rand, d int, change float64) pair {
 		j.lo[k], j.hi[k] = scale*i.lo[k]+shift, scale*i.hi[k]+shift
 		sum += (j.hi[k] - j.lo[k]) * (j.hi[k] - j.lo[k])
 	}
-	return pair{"box", s, set{"box", j, math.Sqrt(sum)}, max(overshoot(i, j), overshoot(j, i))}
+	return pair{"box", s, set{name: "box", polytope: j, diameter: math.Sqrt(sum)}, max(overshoot(i, j), overshoot(j, i))}
 }
 
 // knapsackPair is two knapsacks of different weights and capacities. For w in
@@ -285,7 +285,7 @@ func knapsackPair(r *rand.Rand, d int, change float64) pair {
 	from := func(s, to *knapsack.Set, m float64) float64 {
 		return (1 - min(1, to.Capacity()/(m*s.Capacity()))) * s.Radius()
 	}
-	return pair{"knapsack", s, set{"knapsack", j, orthant(j)}, max(from(i, j, up), from(j, i, down))}
+	return pair{"knapsack", s, set{name: "knapsack", polytope: j, diameter: orthant(j)}, max(from(i, j, up), from(j, i, down))}
 }
 
 // topKPair is two top-k sets, k < l. For w in the larger, (k/l)w lies in the
@@ -305,7 +305,7 @@ func topKPair(r *rand.Rand, d int, change float64) pair {
 		panic(err)
 	}
 	delta := max((1-k/l)*large.Radius(), (l-k)/math.Sqrt(n-k))
-	return pair{"topk", set{"topk", small, orthant(small)}, set{"topk", large, orthant(large)}, delta}
+	return pair{"topk", set{name: "topk", polytope: small, diameter: orthant(small)}, set{name: "topk", polytope: large, diameter: orthant(large)}, delta}
 }
 
 func eachPair(t *testing.T, seed uint64, f func(t *testing.T, r *rand.Rand, p pair)) {
