@@ -145,8 +145,8 @@ func onAlgorithms(t *testing.T, f func(t *testing.T, a Algorithm)) {
 // dirty Scratch changes nothing. Levels avx512 and avx2 return the same bits.
 func testImageBits[T Float](t *testing.T) {
 	onAlgorithms(t, func(t *testing.T, a Algorithm) {
-		// Two whole chunks of the weight gradient and a short one.
-		const n = 2*gradientChunk + 3
+		// A whole chunk of the weight gradient and a short one.
+		const n = gradientChunk + 3
 		run := func(threads int, fused bool) map[string][]T {
 			r := newRand()
 			b := newBlockNet[T](t, r, a, n)
@@ -170,7 +170,7 @@ func testImageBits[T Float](t *testing.T) {
 				wantSame(t, fmt.Sprintf("%s with %s", k, name), v, want[k])
 			}
 		}
-		for _, threads := range []int{2, 3, 7} {
+		for _, threads := range []int{2, 3} {
 			same(fmt.Sprintf("%d threads", threads), run(threads, threads != 2))
 		}
 		if active == levelAVX512 {
@@ -246,7 +246,7 @@ func TestImageGradients(t *testing.T) {
 				x, g []float64
 			}{{"x", x, b.dx}, {"w1", b.w1, b.dw1}, {"w2", b.w2, b.dw2}, {"gamma", b.gamma, dgamma}, {"beta", b.beta, dbeta}} {
 				g := slices.Clone(v.g)
-				for range 12 {
+				for range 7 {
 					i := r.IntN(len(v.x))
 					at := func(h float64) float64 {
 						old := v.x[i]
@@ -265,8 +265,8 @@ func TestImageGradients(t *testing.T) {
 					}
 				}
 			}
-			if checked < 40 {
-				t.Errorf("only %d of 60 differences are derivatives", checked)
+			if checked < 25 {
+				t.Errorf("only %d of 35 differences are derivatives", checked)
 			}
 		})
 	})
@@ -291,7 +291,7 @@ func testImageAllocs[T Float](t *testing.T) {
 			// Now every thread gets the room that one of them needed.
 			step()
 			held := s.Bytes()
-			if allocs := testing.AllocsPerRun(3, step); allocs != 0 {
+			if allocs := testing.AllocsPerRun(1, step); allocs != 0 {
 				t.Errorf("%d threads: a step allocates %v times", threads, allocs)
 			}
 			if s.Threads() != threads || s.Bytes() != held {
