@@ -84,6 +84,7 @@ func (s *session[T]) Update(o Adam, lr float64) error {
 		total += sum
 	}
 	s.adam.step++
+	s.run.Version++
 	step := kernel.AdamStep{Rate: lr, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Epsilon, Step: s.adam.step, GradScale: clipScale(o.Clip, total)}
 	if o.ClipGlobal || o.Clip == 0 {
 		n := s.layout.Trainable()

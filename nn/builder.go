@@ -20,39 +20,108 @@ type RunState struct {
 	// Train is true for a training run (batch statistics), false for
 	// evaluation.
 	Train bool
+	// Version numbers the contents of the parameters: it changes whenever they
+	// do, so that operations know when a packed form is out of date.
+	Version uint64
 }
 
 // Builder adds a model's layers to one graph. Its operations read parameters
 // from the session's flat buffer and write gradients straight into the
 // session's gradient buffer.
 type Builder struct {
-	graph  *gorgonia.ExprGraph
-	run    *RunState
-	layout *Layout
-	dtype  tensor.Dtype
-	value  any // []T, the whole vector
-	grad   any // []T, its trainable prefix
-	used   gorgonia.Nodes
+	graph       *gorgonia.ExprGraph
+	run         *RunState
+	layout      *Layout
+	dtype       tensor.Dtype
+	value       any // []T, the whole vector
+	grad        any // []T, its trainable prefix
+	memory      any // *memory[T]
+	convolution Convolution
+	used        gorgonia.Nodes
 }
 
-// param returns the graph node of a named parameter. Each may be used once: its
-// one backward operation overwrites the gradient buffer.
-func param[T graphop.Float](b *Builder, name string) (n *gorgonia.Node, value, grad []T, err error) {
+// parameter is a named parameter of the graph with the slices of the session's
+// buffers that hold its value and its gradient.
+type parameter[T graphop.Float] struct {
+	node        *gorgonia.Node
+	value, grad []T
+	gradT       *tensor.Dense // header over grad
+}
+
+// param returns a named parameter. Each may be used once: its one backward
+// operation overwrites the gradient buffer.
+func param[T graphop.Float](b *Builder, name string) (p parameter[T], err error) {
 	s, ok := b.layout.Find(name)
 	if !ok || !s.Trainable {
-		return nil, nil, nil, fmt.Errorf("the layout has no parameter %q", name)
+		return p, fmt.Errorf("the layout has no parameter %q", name)
 	}
 	for _, u := range b.used {
 		if u.Name() == name {
-			return nil, nil, nil, fmt.Errorf("parameter %q is used twice; tied parameters are not supported", name)
+			return p, fmt.Errorf("parameter %q is used twice; tied parameters are not supported", name)
 		}
 	}
-	value = b.value.([]T)[s.Offset : s.Offset+s.Len]
-	grad = b.grad.([]T)[s.Offset : s.Offset+s.Len]
-	n = gorgonia.NewTensor(b.graph, b.dtype, len(s.Shape), gorgonia.WithName(name),
-		gorgonia.WithShape(s.Shape...), gorgonia.WithValue(graphop.Wrap(value, s.Shape...)))
-	b.used = append(b.used, n)
-	return n, value, grad, nil
+	p.value = b.value.([]T)[s.Offset : s.Offset+s.Len]
+	p.grad = b.grad.([]T)[s.Offset : s.Offset+s.Len]
+	p.gradT = graphop.Wrap(p.grad, s.Shape...)
+	p.node = gorgonia.NewTensor(b.graph, b.dtype, len(s.Shape), gorgonia.WithName(name),
+		gorgonia.WithShape(s.Shape...), gorgonia.WithValue(graphop.Wrap(p.value, s.Shape...)))
+	b.used = append(b.used, p.node)
+	return p, nil
+}
+
+// buffer returns the slice of the session's vector that holds a named buffer.
+func buffer[T graphop.Float](b *Builder, name string) ([]T, error) {
+	s, ok := b.layout.Find(name)
+	if !ok || s.Trainable {
+		return nil, fmt.Errorf("the layout has no buffer %q", name)
+	}
+	return b.value.([]T)[s.Offset : s.Offset+s.Len], nil
+}
+
+// has says whether the layout has an array of that name.
+func (b *Builder) has(name string) bool {
+	_, ok := b.layout.Find(name)
+	return ok
+}
+
+// prefixed returns "name.", or nothing for an empty name.
+func prefixed(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + "."
+}
+
+// differentiate adds one backward operation, which fills the gradients grads,
+// nil where there is none, from the values of in. It returns a node for each
+// gradient: the operation itself for the first, picks for the others.
+func differentiate(name string, dtype tensor.Dtype, backward func(in []gorgonia.Value), grads []*tensor.Dense, in ...*gorgonia.Node) (gorgonia.Nodes, error) {
+	nodes := make(gorgonia.Nodes, len(grads))
+	var op *gorgonia.Node
+	for i, g := range grads {
+		if g == nil {
+			continue
+		}
+		spec, inputs := graphop.Spec{Name: "pick", Dtype: dtype, Shape: g.Shape().Clone()}, gorgonia.Nodes{op}
+		if op == nil {
+			spec.Name, inputs = name+" gradient", in
+		}
+		first := op == nil
+		spec.Do = func(in []gorgonia.Value) (gorgonia.Value, error) {
+			if first {
+				backward(in)
+			}
+			return g, nil
+		}
+		n, err := graphop.Apply(spec, inputs...)
+		if err != nil {
+			return nil, err
+		}
+		if nodes[i] = n; op == nil {
+			op = n
+		}
+	}
+	return nodes, nil
 }
 
 // Linear adds y = x Wᵀ + bias, and max(0, y) if relu, for x [batch, in], as one
@@ -77,48 +146,50 @@ type linear[T graphop.Float] struct {
 	dx     []T // [batch, in]; nil when nobody needs it
 	dz     []T // [batch, out], the gradient before the ReLU; nil without
 
-	yT, dxT, dwT, dbT *tensor.Dense // headers over the above
+	yT    *tensor.Dense   // header over y
+	grads []*tensor.Dense // headers over dx, dw and db
 }
 
 func addLinear[T graphop.Float](b *Builder, x *gorgonia.Node, name string, relu bool) (*gorgonia.Node, error) {
-	prefix := name
-	if prefix != "" {
-		prefix += "."
-	}
-	w, _, dw, err := param[T](b, prefix+"weight")
+	prefix := prefixed(name)
+	w, err := param[T](b, prefix+"weight")
 	if err != nil {
 		return nil, err
 	}
-	if w.Dims() != 2 || x.Dims() != 2 || w.Shape()[1] != x.Shape()[1] {
-		return nil, fmt.Errorf("linear %q: weight %v does not fit input %v", name, w.Shape(), x.Shape())
+	shape := w.node.Shape()
+	if len(shape) != 2 || x.Dims() != 2 || shape[1] != x.Shape()[1] {
+		return nil, fmt.Errorf("linear %q: weight %v does not fit input %v", name, shape, x.Shape())
 	}
-	o := &linear[T]{run: b.run, in: w.Shape()[1], out: w.Shape()[0], relu: relu, dw: dw}
+	o := &linear[T]{run: b.run, in: shape[1], out: shape[0], relu: relu, dw: w.grad}
 	o.y = make([]T, b.run.Batch*o.out)
 	o.yT = graphop.Wrap(o.y, b.run.Batch, o.out)
-	o.dwT = graphop.Wrap(o.dw, o.out, o.in)
-	inputs := gorgonia.Nodes{x, w}
+	o.grads = []*tensor.Dense{nil, w.gradT}
+	inputs := gorgonia.Nodes{x, w.node}
 	wrt := []bool{!x.IsVar(), true}
-	if _, ok := b.layout.Find(prefix + "bias"); ok {
-		bias, _, db, err := param[T](b, prefix+"bias")
+	if b.has(prefix + "bias") {
+		bias, err := param[T](b, prefix+"bias")
 		if err != nil {
 			return nil, err
 		}
-		if len(db) != o.out {
-			return nil, fmt.Errorf("linear %q: bias of length %d, want %d", name, len(db), o.out)
+		if len(bias.grad) != o.out {
+			return nil, fmt.Errorf("linear %q: bias of length %d, want %d", name, len(bias.grad), o.out)
 		}
-		o.db, o.dbT = db, graphop.Wrap(db, o.out)
-		inputs, wrt = append(inputs, bias), append(wrt, true)
+		o.db, o.grads = bias.grad, append(o.grads, bias.gradT)
+		inputs, wrt = append(inputs, bias.node), append(wrt, true)
 	}
 	if relu {
 		o.dz = make([]T, b.run.Batch*o.out)
 	}
 	if wrt[0] {
 		o.dx = make([]T, b.run.Batch*o.in)
-		o.dxT = graphop.Wrap(o.dx, b.run.Batch, o.in)
+		o.grads[0] = graphop.Wrap(o.dx, b.run.Batch, o.in)
 	}
 	return graphop.Apply(graphop.Spec{
 		Name: "linear " + name, Dtype: b.dtype, Shape: tensor.Shape{b.run.Batch, o.out},
-		Do: o.forward, Wrt: wrt, Diff: o.diff,
+		Do: o.forward, Wrt: wrt,
+		Diff: func(in gorgonia.Nodes, y, dy *gorgonia.Node) (gorgonia.Nodes, error) {
+			return differentiate("linear "+name, graphop.Dtype[T](), o.backward, o.grads, in[0], in[1], y, dy)
+		},
 	}, inputs...)
 }
 
@@ -132,35 +203,7 @@ func (o *linear[T]) forward(in []gorgonia.Value) (gorgonia.Value, error) {
 	return o.yT, nil
 }
 
-// diff adds one backward operation, whose value is dW, and picks for the other
-// gradients it fills.
-func (o *linear[T]) diff(in gorgonia.Nodes, y, dy *gorgonia.Node) (gorgonia.Nodes, error) {
-	dt := graphop.Dtype[T]()
-	dw, err := graphop.Apply(graphop.Spec{Name: "linear gradient", Dtype: dt, Shape: in[1].Shape(), Do: o.backward}, in[0], in[1], y, dy)
-	if err != nil {
-		return nil, err
-	}
-	grads := gorgonia.Nodes{nil, dw}
-	pick := func(v *tensor.Dense) (*gorgonia.Node, error) {
-		return graphop.Apply(graphop.Spec{Name: "pick", Dtype: dt, Shape: v.Shape(),
-			Do: func([]gorgonia.Value) (gorgonia.Value, error) { return v, nil }}, dw)
-	}
-	if o.dx != nil {
-		if grads[0], err = pick(o.dxT); err != nil {
-			return nil, err
-		}
-	}
-	if o.db != nil {
-		db, err := pick(o.dbT)
-		if err != nil {
-			return nil, err
-		}
-		grads = append(grads, db)
-	}
-	return grads, nil
-}
-
-func (o *linear[T]) backward(in []gorgonia.Value) (gorgonia.Value, error) {
+func (o *linear[T]) backward(in []gorgonia.Value) {
 	x, w := graphop.Data[T](in[0]), graphop.Data[T](in[1])
 	n := o.run.Rows
 	dz := graphop.Data[T](in[3])[:n*o.out]
@@ -180,5 +223,4 @@ func (o *linear[T]) backward(in []gorgonia.Value) (gorgonia.Value, error) {
 	if o.dx != nil {
 		kernel.Gemm(false, false, n, o.in, o.out, dz, o.out, w, o.in, o.dx, o.in, kernel.Epilogue[T]{})
 	}
-	return o.dwT, nil
 }

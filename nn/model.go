@@ -7,6 +7,12 @@
 // computes predictions or a gradient, and updates. Sessions are independent
 // and run in parallel; a model is shared.
 //
+// A [Builder] has a dense layer, layers on images, and blocks that fuse several
+// of those: [Builder.Stem], [Builder.BasicBlock] and two heads. Running
+// statistics of batch normalisation are buffers of the Layout: only training
+// runs move them, and they are loaded, stored, averaged and saved with the
+// parameters.
+//
 // Vectors cross the package's border as []float64, also for float32 models, so
 // that averaging rounds once.
 package nn

@@ -50,6 +50,11 @@ type SessionConfig struct {
 	Batch int
 	// Precision of the graph.
 	Precision Precision
+	// Threads that operations on images may use; 0 means one. The number never
+	// changes a result.
+	Threads int
+	// Convolution is how convolutions are computed.
+	Convolution Convolution
 	// Loss adds the loss to the training graph and returns its scalar node.
 	// nil compiles for prediction only.
 	Loss func(out *gorgonia.Node) (*gorgonia.Node, error)
@@ -67,8 +72,10 @@ type Session interface {
 	Store(theta []float64)
 	// SetRow sets the features of row i.
 	SetRow(i int, x []float64)
+	// SetRow32 is SetRow for features that are float32, such as images.
+	SetRow32(i int, x []float32)
 	// Gradient runs forward and backward on the first rows rows and leaves the
-	// gradient for Update. It returns the loss.
+	// gradient for Update. It moves running statistics. It returns the loss.
 	Gradient(rows int) (float64, error)
 	// CopyGradient writes the gradient of the last Gradient call to dst, of
 	// length Layout().Trainable().
@@ -93,6 +100,12 @@ func NewSession(cfg SessionConfig) (Session, error) {
 	if cfg.Model == nil || cfg.Batch <= 0 {
 		return nil, fmt.Errorf("nn: a session needs a model and a positive batch, got %d rows", cfg.Batch)
 	}
+	if cfg.Threads < 0 {
+		return nil, fmt.Errorf("nn: a session of %d threads", cfg.Threads)
+	}
+	if !cfg.Convolution.valid() {
+		return nil, fmt.Errorf("nn: a session with %v", cfg.Convolution)
+	}
 	if cfg.Precision == Float32 {
 		return newSession[float32](cfg)
 	}
@@ -107,6 +120,8 @@ type session[T graphop.Float] struct {
 	value  []T // parameters, then buffers
 	grad   []T // gradient of the trainable prefix
 	x      []T // features [batch, in], shared by both graphs
+	memory *memory[T]
+	conv   Convolution
 
 	train, eval *machine
 	adam        adamState[T]
@@ -123,7 +138,9 @@ func newSession[T graphop.Float](cfg SessionConfig) (*session[T], error) {
 	s := &session[T]{
 		model: cfg.Model, layout: l,
 		value: make([]T, l.Len()), grad: make([]T, l.Trainable()), x: make([]T, cfg.Batch*cfg.Model.In()),
-		run: RunState{Batch: cfg.Batch},
+		run:    RunState{Batch: cfg.Batch, Version: 1},
+		memory: &memory[T]{scratch: kernel.NewScratch[T](max(1, cfg.Threads))},
+		conv:   cfg.Convolution,
 	}
 	s.adam.init(l.Trainable())
 	graphop.Lock.Lock()
@@ -144,7 +161,11 @@ func newSession[T graphop.Float](cfg SessionConfig) (*session[T], error) {
 // The caller holds graphop.Lock.
 func (s *session[T]) compile(loss func(*gorgonia.Node) (*gorgonia.Node, error)) (*machine, error) {
 	g := gorgonia.NewGraph()
-	b := &Builder{graph: g, run: &s.run, layout: s.layout, dtype: graphop.Dtype[T](), value: s.value, grad: s.grad}
+	s.memory.next = 0
+	b := &Builder{
+		graph: g, run: &s.run, layout: s.layout, dtype: graphop.Dtype[T](),
+		value: s.value, grad: s.grad, memory: s.memory, convolution: s.conv,
+	}
 	x := gorgonia.NewMatrix(g, b.dtype, gorgonia.WithName("x"), gorgonia.WithShape(s.run.Batch, s.model.In()),
 		gorgonia.WithValue(graphop.Wrap(s.x, s.run.Batch, s.model.In())))
 	out, err := s.model.Build(b, x)
@@ -174,6 +195,7 @@ func (s *session[T]) Batch() int { return s.run.Batch }
 
 func (s *session[T]) Load(theta []float64) {
 	s.checkLen("load", len(theta))
+	s.run.Version++
 	for i, v := range theta {
 		s.value[i] = T(v)
 	}
@@ -192,7 +214,11 @@ func (s *session[T]) checkLen(verb string, n int) {
 	}
 }
 
-func (s *session[T]) SetRow(i int, x []float64) {
+func (s *session[T]) SetRow(i int, x []float64) { setRow(s, i, x) }
+
+func (s *session[T]) SetRow32(i int, x []float32) { setRow(s, i, x) }
+
+func setRow[T, S graphop.Float](s *session[T], i int, x []S) {
 	in := s.model.In()
 	dst := s.x[i*in : (i+1)*in]
 	for k, v := range x[:in] {

@@ -1,0 +1,119 @@
+package nn
+
+import (
+	"fmt"
+
+	"fedrspo/internal/graphop"
+	"fedrspo/internal/kernel"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+)
+
+// Images is a node of a graph that holds images.
+type Images struct {
+	// Node is [batch, H*W*C]: each row is an image in row-major order, its
+	// channels last.
+	Node *gorgonia.Node
+	// H, W and C are height, width and channels.
+	H, W, C int
+}
+
+func (x Images) size() int { return x.H * x.W * x.C }
+
+// Images takes the rows of x [batch, h*w*c] as images of height h, width w and
+// c channels, channels last.
+func (b *Builder) Images(x *gorgonia.Node, h, w, c int) (Images, error) {
+	im := Images{x, h, w, c}
+	if h < 1 || w < 1 || c < 1 || x.Dims() != 2 || x.Shape()[0] != b.run.Batch || x.Shape()[1] != im.size() {
+		return Images{}, fmt.Errorf("nn: %v as images of %dx%dx%d, want shape (%d, %d)", x.Shape(), h, w, c, b.run.Batch, im.size())
+	}
+	return im, nil
+}
+
+// memory is what the operations on images of a session's graphs share.
+type memory[T graphop.Float] struct {
+	scratch *kernel.Scratch[T]
+	// outputs are the operations' outputs in order of building. The k-th
+	// operation of each graph has the same: the graphs are of one model and
+	// never run at once.
+	outputs [][]T
+	next    int
+	// temp holds numbers that live within one operation.
+	temp [2][]T
+}
+
+// output returns the output of the next operation.
+func (m *memory[T]) output(n int) []T {
+	if m.next == len(m.outputs) {
+		m.outputs = append(m.outputs, nil)
+	}
+	m.next++
+	return need(&m.outputs[m.next-1], n)
+}
+
+// need returns the first n elements of *buf, made anew when there are fewer.
+func need[T any](buf *[]T, n int) []T {
+	if len(*buf) < n {
+		*buf = make([]T, n)
+	}
+	return (*buf)[:n]
+}
+
+// imageOp is an operation on images. Its methods touch the live rows only.
+type imageOp[T graphop.Float] interface {
+	// forward computes the output y from the inputs x.
+	forward(y []T, x [][]T)
+	// backward computes the gradients dx of the inputs, where not nil, and
+	// those of the parameters, after a forward in training.
+	backward(dx, x [][]T, y, dy []T)
+}
+
+// addImages adds an operation with outputs of h x w x c. The parameters follow
+// the inputs x.
+func addImages[T graphop.Float](b *Builder, name string, h, w, c int, o imageOp[T], x []Images, params ...parameter[T]) (Images, error) {
+	out := Images{H: h, W: w, C: c}
+	batch, dtype := b.run.Batch, graphop.Dtype[T]()
+	y := b.memory.(*memory[T]).output(batch * out.size())
+	yT := graphop.Wrap(y, batch, out.size())
+	var inputs gorgonia.Nodes
+	var wrt []bool
+	for _, im := range x {
+		inputs, wrt = append(inputs, im.Node), append(wrt, !im.Node.IsVar())
+	}
+	for _, p := range params {
+		inputs, wrt = append(inputs, p.node), append(wrt, true)
+	}
+	data := make([][]T, len(x))
+	read := func(in []gorgonia.Value) [][]T {
+		for i := range data {
+			data[i] = graphop.Data[T](in[i])
+		}
+		return data
+	}
+	forward := func(in []gorgonia.Value) (gorgonia.Value, error) {
+		o.forward(y, read(in))
+		return yT, nil
+	}
+	diff := func(in gorgonia.Nodes, out, dy *gorgonia.Node) (gorgonia.Nodes, error) {
+		dx := make([][]T, len(x))
+		grads := make([]*tensor.Dense, len(in))
+		for i, im := range x {
+			if wrt[i] {
+				dx[i] = make([]T, batch*im.size())
+				grads[i] = graphop.Wrap(dx[i], batch, im.size())
+			}
+		}
+		for i, p := range params {
+			grads[len(x)+i] = p.gradT
+		}
+		k := len(x)
+		backward := func(in []gorgonia.Value) {
+			o.backward(dx, read(in), graphop.Data[T](in[k]), graphop.Data[T](in[k+1]))
+		}
+		return differentiate(name, dtype, backward, grads, append(in[:k:k], out, dy)...)
+	}
+	var err error
+	out.Node, err = graphop.Apply(graphop.Spec{Name: name, Dtype: dtype, Shape: yT.Shape().Clone(), Do: forward, Wrt: wrt, Diff: diff}, inputs...)
+	return out, err
+}
