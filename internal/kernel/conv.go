@@ -52,7 +52,7 @@ func (s ConvShape) Check() error {
 		{"StrideH", s.StrideH, 1}, {"StrideW", s.StrideW, 1},
 		{"PadH", s.PadH, 0}, {"PadW", s.PadW, 0},
 	} {
-		// The upper bound keeps every product of sizes far from overflow.
+		// The upper bound keeps the products below from overflow.
 		if v.value < v.min || v.value > 1<<15 {
 			return fmt.Errorf("convolution with %s = %d, want %d to %d: %w", v.name, v.value, v.min, 1<<15, ErrShape)
 		}
@@ -60,6 +60,9 @@ func (s ConvShape) Check() error {
 	if s.InH+2*s.PadH < s.KernelH || s.InW+2*s.PadW < s.KernelW {
 		return fmt.Errorf("convolution with kernel %dx%d, larger than its padded input %dx%d: %w",
 			s.KernelH, s.KernelW, s.InH+2*s.PadH, s.InW+2*s.PadW, ErrShape)
+	}
+	if size := max(s.InLen(), s.OutLen(), s.WeightLen()); size > 1<<30 {
+		return fmt.Errorf("convolution with an image or weights of %d elements, want at most %d: %w", size, 1<<30, ErrShape)
 	}
 	return nil
 }

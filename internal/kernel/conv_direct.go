@@ -66,6 +66,10 @@ const (
 	blockMACs = 4 * blockMK
 )
 
+// rowsPerCall returns how many rows of at most blockK terms one assembly call
+// takes.
+func rowsPerCall(k int) int { return blockMACs / k / rowStep * rowStep }
+
 // direct computes one image. Element (h, w, o) is one chain over r, s, i in
 // that order, starting from zero, the zeros of the padding included.
 func direct[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T) {
@@ -91,7 +95,7 @@ func direct[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T)
 				for q := 0; q < run; q += part {
 					p.k = min(part, run-q)
 					p.b = weights[(o*g.kernelH+r*w)*run+q*w:]
-					step := max(1, blockMACs/(p.runs*p.k))
+					step := rowsPerCall(p.runs * p.k)
 					for h := h0; h < h1; h++ {
 						for x := 0; x < g.outW; x += step {
 							p.m = min(step, g.outW-x)
@@ -128,7 +132,7 @@ func directGradient[T Float](t *threadScratch[T], g *correlation, dw, x, dy []T)
 		p.runs = min(rows, g.outH-h)
 		for q := 0; q < g.outW; q += part {
 			p.k = min(part, g.outW-q)
-			step := max(1, blockMACs/(p.runs*p.k)/rowStep*rowStep)
+			step := rowsPerCall(p.runs * p.k)
 			for o := 0; o < g.outC; o += w {
 				p.n = min(w, g.outC-o)
 				p.b = dy[(h*g.outW+q)*g.outC+o:]

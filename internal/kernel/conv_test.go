@@ -179,7 +179,8 @@ func TestConvShape(t *testing.T) {
 		"no stride":      func(s *ConvShape) { s.StrideW = 0 },
 		"no kernel":      func(s *ConvShape) { s.KernelH = 0 },
 		"negative pad":   func(s *ConvShape) { s.PadH = -1 },
-		"huge":           func(s *ConvShape) { s.InW = 1 << 40 },
+		"huge":           func(s *ConvShape) { s.InW = 1 << 20 },
+		"huge image":     func(s *ConvShape) { s.InH, s.InW = 1<<15, 1<<15 },
 		"kernel too big": func(s *ConvShape) { s.InH, s.PadH = 3, 1 },
 	} {
 		s := ok

@@ -11,12 +11,12 @@ func BenchmarkImage(b *testing.B) {
 	const n, channels = 16, 64
 	r := newRand()
 	s := NewScratch[float32](1)
-	gamma, beta := newNormal[float32](r, channels).x, newNormal[float32](r, channels).x
+	gamma, beta := alignedNormal(r, channels), alignedNormal(r, channels)
 	dgamma, dbeta := make([]float32, channels), make([]float32, channels)
 	for _, side := range []int{48, 24} {
 		pixels := side * side
 		size := n * pixels * channels
-		vec := func() []float32 { return newNormal[float32](r, size).x }
+		vec := func() []float32 { return alignedNormal(r, size) }
 		x, y, residual, d := vec(), vec(), vec(), vec()
 		norm := newNorm[float32](b, channels)
 		norm.Batch(s, x, n, pixels, gamma, beta)

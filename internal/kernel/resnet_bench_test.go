@@ -44,14 +44,14 @@ func newResNet(b *testing.B, n int, algorithm Algorithm) *resNet {
 			shape, a = shapeConv1, Direct
 		}
 		net.conv[i], net.norm[i] = newConv[float32](b, shape, a), newNorm[float32](b, 64)
-		net.w[i], net.dw[i] = newNormal[float32](r, shape.WeightLen()).x, vec(shape.WeightLen())
+		net.w[i], net.dw[i] = alignedNormal(r, shape.WeightLen()), vec(shape.WeightLen())
 		Scale(0.05, net.w[i])
 		net.c[i], net.a[i] = vec(n*shape.OutLen()), vec(n*net.pool.OutLen())
 	}
-	net.x = newNormal[float32](r, n*shapeConv1.InLen()).x
+	net.x = alignedNormal(r, n*shapeConv1.InLen())
 	net.arg, net.argLast = make([]uint8, n*net.pool.OutLen()), make([]uint8, n*net.last.OutLen())
 	net.head, net.dhead = vec(n*net.last.OutLen()), vec(n*net.last.OutLen())
-	net.y, net.dy = vec(n*144), newNormal[float32](r, n*144).x
+	net.y, net.dy = vec(n*144), alignedNormal(r, n*144)
 	net.d, net.din, net.dImage = vec(n*net.pool.OutLen()), vec(n*net.pool.OutLen()), vec(n*net.pool.InLen())
 	return net
 }

@@ -129,7 +129,7 @@ func winograd[T Float](t *threadScratch[T], g *correlation, weights, dst, src []
 			for q := 0; q < g.inC; q += blockK {
 				p.k = min(blockK, g.inC-q)
 				p.b = weights[e*packed+o*g.inC+q*w:]
-				step := max(1, blockMACs/p.k/rowStep*rowStep)
+				step := rowsPerCall(p.k)
 				for i := 0; i < tiles; i += step {
 					p.m = min(step, tiles-i)
 					p.a = v[e*inStride+i*g.inC+q:]
@@ -200,7 +200,7 @@ func winogradGradient[T Float](t *threadScratch[T], g *correlation, x, dy []T, n
 	for e := range elements {
 		for q := 0; q < n*tiles; q += blockK {
 			p.k = min(blockK, n*tiles-q)
-			step := max(1, blockMACs/p.k/rowStep*rowStep)
+			step := rowsPerCall(p.k)
 			for o := 0; o < g.outC; o += w {
 				p.n = min(w, g.outC-o)
 				p.b = m[e*outStride+q*g.outC+o:]
