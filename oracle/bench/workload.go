@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"fedrspo/internal/stream"
+	"fedrspo/oracle"
+)
+
+// family is what the instances of a problem have in common: sets, of which each
+// client has one, and distributions.
+type family struct {
+	// sets are projected onto; linear are the same sets with the minimiser of
+	// costs that is timed.
+	sets, linear []oracle.Polytope
+	costs        func(r *rand.Rand) []float64
+	predict      func(r *rand.Rand, c []float64, q Quality) []float64
+}
+
+func (f *family) add(set oracle.Polytope) {
+	f.sets, f.linear = append(f.sets, set), append(f.linear, set)
+}
+
+// newFamily returns the family of a checked problem with at most the given
+// number of clients.
+func newFamily(p Problem, clients int) (*family, error) {
+	switch p.Oracle {
+	case Knapsack:
+		return knapsackFamily(p, clients)
+	case TopK:
+		return topkFamily(p, clients)
+	case Polyhedron:
+		return polyhedronFamily(p, clients)
+	}
+	return gridFamily(p, clients)
+}
+
+// workload is the instances of a problem, in batches of one client each.
+type workload struct {
+	problem Problem
+	*family
+	d, total int
+	// costs and theta are [total, d], theta what is projected.
+	costs, theta []float64
+	lambda       []float64 // by client
+	// ordered says that early instances differ from late ones, so that all of
+	// them have to be measured.
+	ordered bool
+	// starts are the warm starts by row, nil if cold.
+	starts [][]uint64
+}
+
+// client returns the client, and so the set, of a row.
+func (w *workload) client(row int) int { return row / w.problem.Batch % len(w.sets) }
+
+func (w *workload) row(x []float64, i int) []float64 { return x[i*w.d : (i+1)*w.d] }
+
+// newWorkload draws the instances of p. Instance i depends on the seed and i
+// alone.
+func newWorkload(p Problem) (*workload, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	f, err := newFamily(p, p.Instances/p.Batch)
+	if err != nil {
+		return nil, err
+	}
+	d := f.sets[0].Dim()
+	w := &workload{
+		problem: p, family: f, d: d, total: p.Instances / p.Batch * p.Batch,
+		lambda: make([]float64, len(f.sets)),
+	}
+	predicted := make([]float64, 0, w.total*d)
+	counts := make([]float64, len(f.sets))
+	for i := range w.total {
+		r := stream.New(stream.Key{Seed: p.Seed, Purpose: "bench " + p.Oracle, Client: i})
+		c := f.costs(r)
+		w.costs = append(w.costs, c...)
+		predicted = append(predicted, f.predict(r, c, p.Predictions)...)
+		counts[w.client(i)]++
+		w.lambda[w.client(i)] += norm(c)
+	}
+	if p.Oracle == Dijkstra {
+		return w, nil
+	}
+	for k := range w.lambda {
+		w.lambda[k] = p.Lambda.of(w.lambda[k]/counts[k], f.sets[k].Radius())
+	}
+	if p.Warm > 0 {
+		if err := w.warmUp(predicted); err != nil {
+			return nil, err
+		}
+	}
+	w.theta = lossPoint(w.costs, predicted)
+	return w, nil
+}
+
+// warmUp solves every instance, keeps what the solver remembers and then
+// changes the predictions.
+func (w *workload) warmUp(predicted []float64) error {
+	projectors := make([]oracle.Projector, len(w.sets))
+	for k, set := range w.sets {
+		projectors[k] = set.NewProjector()
+	}
+	w.starts = make([][]uint64, w.total)
+	dst := make([]float64, w.d)
+	for i := range w.total {
+		k := w.client(i)
+		var warm oracle.Warm
+		before := w.row(predicted, i)
+		if _, err := projectors[k].Project(dst, lossPoint(w.row(w.costs, i), before), w.lambda[k], &warm); err != nil {
+			return err
+		}
+		w.starts[i] = warm.Words
+		r := stream.New(stream.Key{Seed: w.problem.Seed, Purpose: "bench change", Client: i})
+		change(r, before, w.problem.Warm)
+	}
+	return nil
+}
+
+// change moves predictions as a training step of that relative size does: all
+// together, each by itself, and small ones by some of the mean.
+func change(r *rand.Rand, predicted []float64, share float64) {
+	mean, common := 0.0, share*r.NormFloat64()/2
+	for _, x := range predicted {
+		mean += math.Abs(x) / float64(len(predicted))
+	}
+	for v, x := range predicted {
+		predicted[v] = x*(1+common+share*r.NormFloat64()) + 0.2*share*mean*r.NormFloat64()
+	}
+}
+
+// lossPoint returns what the RSPO+ loss projects, 2 ĉ - c (paper, section 2).
+func lossPoint(c, predicted []float64) []float64 {
+	out := make([]float64, len(c))
+	for v := range c {
+		out[v] = 2*predicted[v] - c[v]
+	}
+	return out
+}
+
+func norm(x []float64) float64 { return math.Sqrt(dot(x, x)) }
+
+func dot(a, b []float64) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
