@@ -68,7 +68,7 @@ var pages = []page{
 	{table: "16", about: "How far the regularised decision is from the linear one, which is what counts, at the end of personalisation: the distance over the mean norm of the linear decision, and the difference in cost over the optimum."},
 	{table: "17", findings: alignmentFindings,
 		about: "The same distance in absolute terms, for the federated model and after personalisation, and the freeze statistic, over the full grid of 27 settings."},
-	{table: "18", findings: linearFindings,
+	{table: "18", paperSeeds: true, findings: linearFindings,
 		about: "Table 3 with the predictor of the paper's convergence theorem, a matrix."},
 	{table: "text", findings: textFindings, about: "Numbers that the paper gives in its text only."},
 	{table: "figure 3", paperSeeds: true, findings: sweepFindings, about: "How the advantage of RSPO+ over SPO+ depends on the share of clients in a round, the number of clients and the scale alpha of the learning rate."},
