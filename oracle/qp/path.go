@@ -59,7 +59,7 @@ var errPathGrid = errors.New("no grid")
 // dijkstra.ErrShape, grids whose interior point method would take more than
 // 512 MiB: square ones above about 320 x 320 cells.
 func NewPath(g *dijkstra.Grid) (*Path, error) {
-	return newPath(g, pathGoal{gap: 1e-9, mu: 1e-13})
+	return newPath(g, pathGoal{gap: 1e-9, mu: 5e-13})
 }
 
 // NewExactPath is NewPath with a higher accuracy, for references and tests.

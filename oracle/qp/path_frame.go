@@ -54,11 +54,6 @@ func newPathFrame(cfg dijkstra.Config) pathFrame {
 	return f
 }
 
-// cell returns the row-major index of the cell at a place.
-func (f *pathFrame) cell(place int32) int {
-	return (int(place)/f.stride-1)*f.width + int(place)%f.stride - 1
-}
-
 // positivePairs says whether at most limit pairs of inner neighbours have
 // p_u + p_v > 0.
 func (f *pathFrame) positivePairs(p []float64, limit int) bool {
