@@ -323,6 +323,9 @@ func TestImagesUpdate(t *testing.T) {
 // TestImagesAllocate counts the allocations of a training step and of a
 // prediction: none.
 func TestImagesAllocate(t *testing.T) {
+	if race {
+		t.Skip("the race detector makes the kernels' pools forget buffers")
+	}
 	for _, m := range imageNets() {
 		if m.layers {
 			continue // the sum of a shortcut's gradients is Gorgonia's, which allocates
