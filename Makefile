@@ -41,7 +41,7 @@ cross: go-check
 
 # Assembly from its generator.
 generate: go-check
-	$(GO) generate ./internal/kernel
+	$(GO) generate ./internal/kernel ./oracle/qp
 
 go-check:
 	@v=$$($(GO) env GOVERSION 2>/dev/null); minor=$$(echo "$$v" | sed -n 's/^go1\.\([0-9]*\).*/\1/p'); \
