@@ -70,7 +70,7 @@ func TestDocs(t *testing.T) {
 		"table-16.md": {"| 21.44 |", "judged cells agree"},
 		"table-17.md": {"(paper: 31 %)"},
 		"table-18.md": {"RSPO+ 2.0", "16.96 against 40.83"},
-		"text.md":     {"    reproduce -text -seeds 50\n", "| 0.807 |"},
+		"text.md":     {"    reproduce -text\n", "| 0.807 |"},
 		"figure-3.md": {"    reproduce -figure 3\n", "Seeds: 42, 69, 1993, 67, 2026.", "![client fraction](figure-3/fraction.png)"},
 		"figure-4.md": {"    reproduce -figure 4\n", "(figure-4/monitor.png)", "FedRSPO+ outperforms SPO+ at every point of every sweep (section 4.1): holds"},
 		"bounds.md":   {"    reproduce -bounds\n", "bound holds for 2 of 2 pairs; the observed gap is at most 0.4 of it", "the bound vanishes"},
