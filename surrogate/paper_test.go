@@ -173,6 +173,9 @@ func TestRSPOPlusBoundsTrueRegret(t *testing.T) {
 // so the gradients agree up to rounding and the values up to λR².
 func TestRSPOPlusTendsToSPOPlus(t *testing.T) {
 	eachPoint(t, 11, func(t *testing.T, p point) {
+		if p.accuracy > 0 {
+			return // paths are solved for λ >= 0.05, far from the limit
+		}
 		// A prediction at a distance; near c, the optima at c and at 2ĉ-c are
 		// the same vertex and both losses vanish.
 		chat := add(p.c, 1, normals(rand.New(rand.NewPCG(11, uint64(len(p.c)))), len(p.c), 1))
