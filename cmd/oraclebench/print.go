@@ -60,6 +60,9 @@ func printResults(w io.Writer, results []bench.Result) {
 			if x.Warm > 0 {
 				warm = fmt.Sprintf("%g", 100*x.Warm)
 			}
+			if x.Training {
+				predictions, warm = "training", "last"
+			}
 			if x.Oracle == bench.Path {
 				interior = fmt.Sprintf("%.0f", 100*x.Interior)
 			}

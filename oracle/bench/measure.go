@@ -26,6 +26,8 @@ const (
 // Result is what one measurement found.
 type Result struct {
 	Problem
+	// Training says that the instances are those of MeasureTrajectory.
+	Training bool `json:"training,omitempty"`
 	// Operation is "linear" or "project".
 	Operation string `json:"operation"`
 	Workers   int    `json:"workers"`
@@ -211,7 +213,7 @@ func (t *track) step() error {
 }
 
 func (t *track) result() Result {
-	r := Result{Problem: t.problem, Operation: "linear", Workers: t.workers, Clock: t.clock.name(), Solves: t.solves}
+	r := Result{Problem: t.problem, Training: t.ordered, Operation: "linear", Workers: t.workers, Clock: t.clock.name(), Solves: t.solves}
 	if t.project {
 		r.Operation = "project"
 	}
