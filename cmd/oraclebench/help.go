@@ -1,10 +1,10 @@
 package main
 
 import (
+	"fedrspo/internal/cli"
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 )
 
 var groups = []struct {
@@ -39,7 +39,7 @@ func (o *options) help(w io.Writer) {
 			if f.DefValue != "" && f.DefValue != "false" {
 				usage += " (default " + f.DefValue + ")"
 			}
-			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, wrap(usage, "        ", 80))
+			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, cli.Wrap(usage, "        ", 80))
 		}
 	}
 	fmt.Fprint(w, `
@@ -63,27 +63,4 @@ Columns:
 
 Exit codes: 0 done, 1 failed or contract broken, 2 a mistake in the flags.
 `)
-}
-
-// wrap breaks text into lines of at most width characters.
-func wrap(text, indent string, width int) string {
-	var b strings.Builder
-	col := 0
-	for _, word := range strings.Fields(text) {
-		switch {
-		case col == 0:
-			b.WriteString(indent)
-			col = len(indent)
-		case col+1+len(word) > width:
-			b.WriteString("\n" + indent)
-			col = len(indent)
-		default:
-			b.WriteByte(' ')
-			col++
-		}
-		b.WriteString(word)
-		col += len(word)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -4,9 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"fedrspo/experiment"
+	"fedrspo/internal/cli"
 )
 
 // help prints the flags by group with their defaults.
@@ -38,7 +38,7 @@ Defaults are the paper's protocol for -task %s -regime %s.
 			} else if f.DefValue != "" && f.DefValue != "false" {
 				usage += " (default " + f.DefValue + ")"
 			}
-			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, wrap(usage, "        ", 80))
+			fmt.Fprintf(w, "  -%s%s\n%s", f.Name, value, cli.Wrap(usage, "        ", 80))
 		}
 	}
 	fmt.Fprint(w, `
@@ -63,27 +63,4 @@ timing.json. data_sha256 in result.json identifies the data of a seed.
 Ctrl-C keeps what training has finished. Exit codes: 0 done, 1 failed, 2 a
 mistake in the flags or the configuration file, 130 interrupted.
 `)
-}
-
-// wrap breaks text into lines of at most width characters.
-func wrap(text, indent string, width int) string {
-	var b strings.Builder
-	col := 0
-	for _, word := range strings.Fields(text) {
-		switch {
-		case col == 0:
-			b.WriteString(indent)
-			col = len(indent)
-		case col+1+len(word) > width:
-			b.WriteString("\n" + indent)
-			col = len(indent)
-		default:
-			b.WriteByte(' ')
-			col++
-		}
-		b.WriteString(word)
-		col += len(word)
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

@@ -86,3 +86,26 @@ func (c *checkedWriter) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Wrap breaks text into lines of at most width characters.
+func Wrap(text, indent string, width int) string {
+	var b strings.Builder
+	col := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case col == 0:
+			b.WriteString(indent)
+			col = len(indent)
+		case col+1+len(word) > width:
+			b.WriteString("\n" + indent)
+			col = len(indent)
+		default:
+			b.WriteByte(' ')
+			col++
+		}
+		b.WriteString(word)
+		col += len(word)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
