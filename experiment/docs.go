@@ -303,11 +303,11 @@ standard errors of ours over %d seeds, z = (paper - ours) / (s sqrt(1/5 + 1/50))
 explains. Claims are judged on the means.
 
 `, command, made, 50)
-	fmt.Fprint(&b, "| experiment | cells | agree | known differences | differ | claims that hold |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(&b, "| experiment | cells | judged | agree | known differences | differ | claims that hold |\n|---|---|---|---|---|---|---|\n")
 	for _, f := range all {
 		title := strings.TrimPrefix(f.title, f.name+": ")
 		if len(f.versions) == 0 {
-			fmt.Fprintf(&b, "| [%s](%s): %s | | | | | |\n", f.name, f.file, title)
+			fmt.Fprintf(&b, "| [%s](%s): %s | | | | | | |\n", f.name, f.file, title)
 			continue
 		}
 		v := f.versions[0]
@@ -322,7 +322,11 @@ explains. Claims are judged on the means.
 			}
 			claims = fmt.Sprintf("%d of %d", held, n)
 		}
-		fmt.Fprintf(&b, "| [%s](%s): %s | %d | %d | %d | %d | %s |\n", f.name, f.file, title, len(v.Entries), c[Agrees], c[Known], c[Differs], claims)
+		verdicts := "none | | |"
+		if judged := c[Agrees] + c[Known] + c[Differs]; judged > 0 {
+			verdicts = fmt.Sprintf("%d | %d | %d | %d", judged, c[Agrees], c[Known], c[Differs])
+		}
+		fmt.Fprintf(&b, "| [%s](%s): %s | %d | %s | %s |\n", f.name, f.file, title, len(v.Entries), verdicts, claims)
 	}
 	fmt.Fprint(&b, "\n## Cost\n\n")
 	for _, f := range all {
