@@ -8,7 +8,7 @@ package task
 
 import (
 	"fmt"
-	"math"
+	"reflect"
 	"sort"
 
 	"fedrspo/oracle"
@@ -23,6 +23,21 @@ type Features interface {
 	Dim() int
 	// Copy writes the features of sample i, Dim numbers, to dst.
 	Copy(dst []float64, i int)
+}
+
+// Features32 are Features that are float32 numbers by nature, such as images, so
+// that a float32 network can have them without a detour.
+type Features32 interface {
+	Features
+	// Copy32 is Copy to float32; the numbers are the same.
+	Copy32(dst []float32, i int)
+}
+
+// Same says whether a and b are one value, so that what was computed from one
+// holds for the other. Values that Go cannot compare, such as a Matrix, are
+// never the same: clients share features through a pointer.
+func Same(a, b Features) bool {
+	return a != nil && b != nil && reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable() && a == b
 }
 
 // Matrix is Features held as a row-major [Len, Cols] slice.
@@ -72,10 +87,36 @@ type Client struct {
 	Train, Val, Test Split
 }
 
+// Metric is the number in which a task's decisions are judged. Every one is the
+// unweighted mean over clients of a fraction; 0 is perfect.
+type Metric uint8
+
+const (
+	// RelativeRegret is the mean regret over the mean of |z*|, a ratio of means.
+	RelativeRegret Metric = iota
+	// OptimalityGap is the mean over samples of c.w*(ĉ)/z* - 1, a mean of
+	// ratios. It needs z* > 0.
+	OptimalityGap
+)
+
+// String returns the metric's name in results.
+func (m Metric) String() string {
+	switch m {
+	case RelativeRegret:
+		return "relative_regret"
+	case OptimalityGap:
+		return "optimality_gap"
+	}
+	return fmt.Sprintf("Metric(%d)", uint8(m))
+}
+
 // Task is a learning problem.
 type Task struct {
 	// Name is the task's name on the command line.
 	Name string
+	// Metric judges decisions, in tables and where models are chosen on
+	// validation samples.
+	Metric Metric
 	// In and Out are the lengths of a feature vector and of a cost vector.
 	In, Out int
 	// Clients in ascending ID.
@@ -89,10 +130,14 @@ func (t *Task) Validate() error {
 	if len(t.Clients) == 0 {
 		return fmt.Errorf("task %s: no clients", t.Name)
 	}
+	if t.Metric > OptimalityGap {
+		return fmt.Errorf("task %s: unknown %v", t.Name, t.Metric)
+	}
 	if t.In < 1 || t.Out < 1 {
 		return fmt.Errorf("task %s: %d features and %d costs a sample, want at least 1 of each", t.Name, t.In, t.Out)
 	}
-	row := make([]float64, t.In)
+	row, row32 := make([]float64, t.In), []float32(nil)
+	var checked [3]Features // by split: what clients share is read once
 	for k, c := range t.Clients {
 		if c == nil {
 			return fmt.Errorf("task %s: client at position %d is nil", t.Name, k)
@@ -107,7 +152,7 @@ func (t *Task) Validate() error {
 		if c.Polytope.Dim() != t.Out {
 			return fmt.Errorf("task %s: client %d: feasible set of dimension %d, want %d", t.Name, c.ID, c.Polytope.Dim(), t.Out)
 		}
-		for _, s := range []struct {
+		for part, s := range []struct {
 			name  string
 			split Split
 		}{{"train", c.Train}, {"validation", c.Val}, {"test", c.Test}} {
@@ -130,22 +175,44 @@ func (t *Task) Validate() error {
 			if s.split.C.Cols != t.Out {
 				return fmt.Errorf("%s: %d costs a sample, want %d", where(s.name), s.split.C.Cols, t.Out)
 			}
+			x32, _ := s.split.X.(Features32)
+			if x32 != nil && row32 == nil {
+				row32 = make([]float32, t.In)
+			}
+			read := Same(checked[part], s.split.X)
 			for i := range n {
-				s.split.X.Copy(row, i)
-				for j, x := range row {
-					if math.IsNaN(x) || math.IsInf(x, 0) {
-						return fmt.Errorf("%s row %d: feature %d is %v, want a finite number", where(s.name), i, j, x)
-					}
+				feature := -1
+				switch {
+				case read:
+				case x32 != nil:
+					x32.Copy32(row32, i)
+					feature = notFinite(row32)
+				default:
+					s.split.X.Copy(row, i)
+					feature = notFinite(row)
 				}
-				for j, x := range s.split.C.Row(i) {
-					if math.IsNaN(x) || math.IsInf(x, 0) {
-						return fmt.Errorf("%s row %d: cost %d is %v, want a finite number", where(s.name), i, j, x)
-					}
+				if feature >= 0 {
+					s.split.X.Copy(row, i)
+					return fmt.Errorf("%s row %d: feature %d is %v, want a finite number", where(s.name), i, feature, row[feature])
+				}
+				if j := notFinite(s.split.C.Row(i)); j >= 0 {
+					return fmt.Errorf("%s row %d: cost %d is %v, want a finite number", where(s.name), i, j, s.split.C.Row(i)[j])
 				}
 			}
+			checked[part] = s.split.X
 		}
 	}
 	return nil
+}
+
+// notFinite is the index of the first NaN or infinity in v, or -1.
+func notFinite[T float32 | float64](v []T) int {
+	for j, x := range v {
+		if x-x != 0 { // NaN for both
+			return j
+		}
+	}
+	return -1
 }
 
 // Pool returns the samples of all splits in order, as one split. It copies the
@@ -153,6 +220,7 @@ func (t *Task) Validate() error {
 func Pool(splits ...Split) Split {
 	var out Split
 	var x pooled
+	narrow := true
 	for _, s := range splits {
 		if s.Len() == 0 {
 			continue
@@ -161,8 +229,14 @@ func Pool(splits ...Split) Split {
 		out.C.Data = append(out.C.Data, s.C.Data...)
 		x.parts = append(x.parts, s.X)
 		x.ends = append(x.ends, x.Len()+s.Len())
+		_, is32 := s.X.(Features32)
+		narrow = narrow && is32
 	}
-	if len(x.parts) > 0 {
+	switch {
+	case len(x.parts) == 0:
+	case narrow:
+		out.X = pooled32{x}
+	default:
 		out.X = x
 	}
 	return out
@@ -184,9 +258,23 @@ func (p pooled) Len() int {
 func (p pooled) Dim() int { return p.parts[0].Dim() }
 
 func (p pooled) Copy(dst []float64, i int) {
+	part, i := p.find(i)
+	part.Copy(dst, i)
+}
+
+// find returns the part that holds sample i, and the sample's index there.
+func (p pooled) find(i int) (Features, int) {
 	k := sort.SearchInts(p.ends, i+1)
 	if k > 0 {
 		i -= p.ends[k-1]
 	}
-	p.parts[k].Copy(dst, i)
+	return p.parts[k], i
+}
+
+// pooled32 is pooled of Features32.
+type pooled32 struct{ pooled }
+
+func (p pooled32) Copy32(dst []float32, i int) {
+	part, i := p.find(i)
+	part.(Features32).Copy32(dst, i)
 }

@@ -158,3 +158,70 @@ func TestMatrix(t *testing.T) {
 		t.Error("an empty matrix has rows")
 	}
 }
+
+// image is Features32 that counts how often a sample is read.
+type image struct {
+	Matrix
+	reads *int
+}
+
+func (m image) Copy(dst []float64, i int) { *m.reads++; m.Matrix.Copy(dst, i) }
+
+func (m image) Copy32(dst []float32, i int) {
+	*m.reads++
+	for k, x := range m.Row(i) {
+		dst[k] = float32(x)
+	}
+}
+
+// TestSharedFeatures: features that clients share are read once, and as
+// float32 where they are; a defect in them is found all the same.
+func TestSharedFeatures(t *testing.T) {
+	k, reads := validTask(), 0
+	shared := &image{split(2).X.(Matrix), &reads}
+	for _, c := range k.Clients {
+		c.Test.X = shared
+	}
+	if err := k.Validate(); err != nil || reads != 2 {
+		t.Errorf("%d reads of 2 samples, %v", reads, err)
+	}
+	shared.Data[3] = math.Inf(-1)
+	if err := k.Validate(); err == nil || !strings.Contains(err.Error(), "client 1: test row 1: feature 1 is -Inf") {
+		t.Errorf("an infinite feature: %v", err)
+	}
+	if !Same(shared, shared) || Same(shared, split(2).X) || Same(split(1).X, split(1).X) || Same(nil, nil) || Same(*shared, *shared) {
+		t.Error("Same is wrong")
+	}
+}
+
+// TestPool32: pooled samples are float32 if all their parts are.
+func TestPool32(t *testing.T) {
+	reads := 0
+	narrow := split(3)
+	narrow.X = &image{split(3).X.(Matrix), &reads}
+	x, ok := Pool(narrow, split(0), narrow).X.(Features32)
+	if !ok {
+		t.Fatal("not float32")
+	}
+	row, row32 := make([]float64, 2), make([]float32, 2)
+	for i := range x.Len() {
+		x.Copy(row, i)
+		if x.Copy32(row32, i); float64(row32[0]) != row[0] || float64(row32[1]) != row[1] {
+			t.Errorf("row %d: %v and %v", i, row32, row)
+		}
+	}
+	if _, ok := Pool(narrow, split(1)).X.(Features32); ok {
+		t.Error("float32 with a part that is not")
+	}
+}
+
+// TestMetric: metrics have names, and others are refused.
+func TestMetric(t *testing.T) {
+	if RelativeRegret.String() != "relative_regret" || OptimalityGap.String() != "optimality_gap" || Metric(9).String() != "Metric(9)" {
+		t.Error("wrong names")
+	}
+	k := validTask()
+	if k.Metric = 9; k.Validate() == nil {
+		t.Error("an unknown metric passes")
+	}
+}
