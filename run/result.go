@@ -318,6 +318,10 @@ type Metric struct {
 	Active []int `json:"active,omitempty"`
 	// TrainLoss is the mean training loss over the samples visited.
 	TrainLoss float64 `json:"train_loss"`
+	// Validation is the regret after the round on some validation samples of each
+	// client, in a federated round the mean over clients; nil where it was not
+	// measured.
+	Validation *Regret `json:"validation,omitempty"`
 	// Lambda and Rate were used in the round; in a federated round they are
 	// means over all clients.
 	Lambda *float64 `json:"lambda,omitempty"`

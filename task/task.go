@@ -85,6 +85,8 @@ type Client struct {
 	// Train fits the model, Val feeds the freeze statistic and model choice,
 	// Test is only ever used to report.
 	Train, Val, Test Split
+	// View says how the client's decisions are drawn.
+	View View
 }
 
 // Metric is the number in which a task's decisions are judged. Every one is the

@@ -159,15 +159,15 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// image is Features32 that counts how often a sample is read.
-type image struct {
+// narrow is Features32 that counts how often a sample is read.
+type narrow struct {
 	Matrix
 	reads *int
 }
 
-func (m image) Copy(dst []float64, i int) { *m.reads++; m.Matrix.Copy(dst, i) }
+func (m narrow) Copy(dst []float64, i int) { *m.reads++; m.Matrix.Copy(dst, i) }
 
-func (m image) Copy32(dst []float32, i int) {
+func (m narrow) Copy32(dst []float32, i int) {
 	*m.reads++
 	for k, x := range m.Row(i) {
 		dst[k] = float32(x)
@@ -178,7 +178,7 @@ func (m image) Copy32(dst []float32, i int) {
 // float32 where they are; a defect in them is found all the same.
 func TestSharedFeatures(t *testing.T) {
 	k, reads := validTask(), 0
-	shared := &image{split(2).X.(Matrix), &reads}
+	shared := &narrow{split(2).X.(Matrix), &reads}
 	for _, c := range k.Clients {
 		c.Test.X = shared
 	}
@@ -197,9 +197,9 @@ func TestSharedFeatures(t *testing.T) {
 // TestPool32: pooled samples are float32 if all their parts are.
 func TestPool32(t *testing.T) {
 	reads := 0
-	narrow := split(3)
-	narrow.X = &image{split(3).X.(Matrix), &reads}
-	x, ok := Pool(narrow, split(0), narrow).X.(Features32)
+	s := split(3)
+	s.X = &narrow{split(3).X.(Matrix), &reads}
+	x, ok := Pool(s, split(0), s).X.(Features32)
 	if !ok {
 		t.Fatal("not float32")
 	}
@@ -210,7 +210,7 @@ func TestPool32(t *testing.T) {
 			t.Errorf("row %d: %v and %v", i, row32, row)
 		}
 	}
-	if _, ok := Pool(narrow, split(1)).X.(Features32); ok {
+	if _, ok := Pool(s, split(1)).X.(Features32); ok {
 		t.Error("float32 with a part that is not")
 	}
 }

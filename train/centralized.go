@@ -90,6 +90,10 @@ func (r *Run) fitPooled(ctx context.Context, ph phase, m *mixture, multiplier fl
 			return f, fmt.Errorf("round %d: %w", round, err)
 		}
 		metric.TrainLoss = loss
+		w.session.Store(f.model)
+		if metric.Validation, err = r.trackShared(ctx, f.model); err != nil {
+			return f, fmt.Errorf("round %d: %w", round, err)
+		}
 		f.steps += steps
 		mean := 0.0
 		for i := range clients {

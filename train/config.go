@@ -125,6 +125,12 @@ type Config struct {
 	// AlignmentMeanLambda measures the federated model's alignment at the mean
 	// of the clients' λ.
 	Alignment, AlignmentMeanLambda, Validation bool
+	// Track is the number of validation samples of each client on which the
+	// regret is measured after every round, for Metric.Validation: of the global
+	// model over all clients in federated rounds, of a client's own model in its
+	// rounds (with Interp, of the local one). 0 measures none. It never changes a
+	// model.
+	Track int
 	// Workers is the number of goroutines that train clients; 0 means one per
 	// CPU. It never changes a result.
 	Workers int
@@ -187,6 +193,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Workers < 0 {
 		return bad("workers %d, want 0 or more", c.Workers)
+	}
+	if c.Track < 0 {
+		return bad("%d tracked validation samples, want 0 or more", c.Track)
 	}
 	if err := c.Adam.Validate(); err != nil {
 		return bad("%v", err)

@@ -145,6 +145,9 @@ func (f *fedStage) round(ctx context.Context, round int) error {
 	if _, err := f.server.Close(); err != nil {
 		return err
 	}
+	if m.Validation, err = f.trackShared(ctx, f.server.Model()); err != nil {
+		return err
+	}
 	clients := f.state.Clients
 	lambda := 0.0
 	for _, c := range clients {

@@ -109,6 +109,9 @@ func (r *Run) follow(ctx context.Context, w *worker, i int, job course, c *Clien
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		m.TrainLoss = loss
+		if m.Validation, err = r.trackClient(ctx, w, i); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
 		c.Steps += steps
 		if lambda > 0 {
 			m.Lambda = &lambda

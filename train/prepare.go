@@ -17,6 +17,7 @@ func (r *Run) prepare(ctx context.Context) error {
 	n := len(r.task.Clients)
 	r.optima = make([][]float64, n)
 	r.monitors = make([]monitorPart, n)
+	r.tracked = make([]trackPart, n)
 	if r.cfg.Regime == Centralized {
 		splits := make([]task.Split, n)
 		for i, c := range r.task.Clients {
@@ -29,6 +30,9 @@ func (r *Run) prepare(ctx context.Context) error {
 		solver := w.poolFor(c.Polytope).Solver()
 		if r.optima[i], err = optimalValues(c.Test, solver); err != nil {
 			return r.at(i, fmt.Errorf("test %w", err))
+		}
+		if r.tracked[i], err = newTrackPart(c, r.cfg.Track, solver); err != nil {
+			return r.at(i, fmt.Errorf("tracked validation %w", err))
 		}
 		if !r.calibrates() {
 			return nil

@@ -79,6 +79,7 @@ type Run struct {
 	workers  []*worker
 	optima   [][]float64 // z* of the test samples of each client
 	monitors []monitorPart
+	tracked  []trackPart
 	pooled   task.Split // all training data; centralised regime only
 	state    State
 	executed bool

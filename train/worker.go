@@ -41,6 +41,8 @@ type worker struct {
 	x       []float64
 	chat    []float64
 	blend   []float64
+	// theta holds the parameters while they are judged between rounds.
+	theta []float64
 }
 
 func newWorker(cfg *Config, oracles int) (*worker, error) {

@@ -181,7 +181,8 @@ func (d *Dataset) Task() (*task.Task, error) {
 		if k := scale.overflow(); k >= 0 {
 			return nil, fmt.Errorf("%w: client %d: x_%d: mean or standard deviation overflows; divide the column by a constant", ErrData, c.ID, k)
 		}
-		client := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope}
+		client := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope,
+			View: task.View{Entry: "item", Amount: "amount taken", Value: "value", Negated: true, Size: c.Weights}}
 		for s, split := range []*task.Split{&client.Train, &client.Val, &client.Test} {
 			from := c.splits()[s]
 			*split = task.Split{X: scale.apply(from.X), C: from.C}
