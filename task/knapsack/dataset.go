@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"fedrspo/internal/csvtable"
 	set "fedrspo/oracle/knapsack"
 	"fedrspo/task"
 )
@@ -74,7 +72,7 @@ func (d *Dataset) Validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrData, fmt.Sprintf(format, args...))
 	}
-	if err := checkName(d.Name); err != nil {
+	if err := csvtable.CheckText(d.Name); err != nil {
 		return fail("name %q: %v", d.Name, err)
 	}
 	if err := checkSize(d.Items, d.Features); err != nil {
@@ -88,7 +86,7 @@ func (d *Dataset) Validate() error {
 	train := 0
 	for k := range d.Clients {
 		c := &d.Clients[k]
-		if err := checkName(c.Name); err != nil {
+		if err := csvtable.CheckText(c.Name); err != nil {
 			return fail("client %d: name %q: %v", c.ID, c.Name, err)
 		}
 		if c.ID < 0 {
@@ -142,15 +140,6 @@ func checkSize(items, features int) error {
 	return nil
 }
 
-// checkName returns an error unless name can be written to a text file and read
-// back unchanged.
-func checkName(name string) error {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return errors.New("want text without control characters")
-	}
-	return nil
-}
-
 // Task builds the learning problem: the clients' knapsacks, and the features of
 // all three splits standardised with the client's own training mean and
 // standard deviation, x' = (x - mean) / (deviation + 1e-8), the deviation that
@@ -164,7 +153,7 @@ func (d *Dataset) Task() (*task.Task, error) {
 		return nil, err
 	}
 	t := &task.Task{Name: d.Name, In: d.Features, Out: d.Items}
-	var pooled *scaler
+	var pooled *task.Scaler
 	for k := range d.Clients {
 		c := &d.Clients[k]
 		polytope, err := set.New(c.Weights, c.Capacity)
@@ -173,19 +162,19 @@ func (d *Dataset) Task() (*task.Task, error) {
 		}
 		scale := pooled
 		if c.Train.Len() > 0 {
-			scale = newScaler(c.Train.X)
+			scale = task.NewScaler(c.Train.X)
 		} else if pooled == nil {
-			pooled = newScaler(d.trainFeatures()...)
+			pooled = task.NewScaler(d.trainFeatures()...)
 			scale = pooled
 		}
-		if k := scale.overflow(); k >= 0 {
+		if k := scale.Overflow(); k >= 0 {
 			return nil, fmt.Errorf("%w: client %d: x_%d: mean or standard deviation overflows; divide the column by a constant", ErrData, c.ID, k)
 		}
 		client := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope,
 			View: task.View{Entry: "item", Amount: "amount taken", Value: "value", Negated: true, Size: c.Weights}}
 		for s, split := range []*task.Split{&client.Train, &client.Val, &client.Test} {
 			from := c.splits()[s]
-			*split = task.Split{X: scale.apply(from.X), C: from.C}
+			*split = task.Split{X: scale.Apply(from.X), C: from.C}
 		}
 		t.Clients = append(t.Clients, client)
 	}

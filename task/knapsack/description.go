@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fedrspo/internal/csvtable"
 	"io"
 	"io/fs"
 	"os"
@@ -64,7 +65,7 @@ func readDescription(dir string) (description, error) {
 	} else if err != nil {
 		return fail(err, "a readable file")
 	}
-	in := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(content, []byte(byteOrderMark))))
+	in := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(content, []byte(csvtable.ByteOrderMark))))
 	in.DisallowUnknownFields()
 	if err := in.Decode(&d); err != nil {
 		return fail(err, `an object such as {"format": "`+format+`", "name": "my-task", "items": 50, "features": 8}`)
@@ -78,7 +79,7 @@ func readDescription(dir string) (description, error) {
 	if err := checkSize(d.Items, d.Features); err != nil {
 		return fail(err, "the fields items and features to say the number of columns")
 	}
-	if err := checkName(d.Name); err != nil {
+	if err := csvtable.CheckText(d.Name); err != nil {
 		return fail(err, "a printable name")
 	}
 	if d.Generator != nil {

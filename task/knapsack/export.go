@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"fedrspo/internal/atomicfile"
+	"fedrspo/internal/csvtable"
 )
 
 // ErrFolder: Export will not write to a folder because of what is in it.
@@ -40,10 +41,10 @@ func (d *Dataset) Export(dir string) error {
 	}
 	desc := description{Format: format, Name: d.Name, Items: d.Items, Features: d.Features, Generator: d.Generator}
 	sums := map[string]string{descriptionFile: hexSum(desc.encode())}
-	write := func(name string, cols columns, each func(emit func([]string) error) error) error {
+	write := func(name string, cols csvtable.Columns, each func(emit func([]string) error) error) error {
 		sum := sha256.New()
 		err := atomicfile.WriteFile(filepath.Join(dir, name), func(w io.Writer) error {
-			return writeTable(io.MultiWriter(w, sum), cols, each)
+			return csvtable.Write(io.MultiWriter(w, sum), cols, each)
 		})
 		sums[name] = hex.EncodeToString(sum.Sum(nil))
 		return err
@@ -68,8 +69,8 @@ func (d *Dataset) emitClients(emit func([]string) error) error {
 	var record []string
 	for _, c := range d.Clients {
 		record = append(record[:0], strconv.Itoa(c.ID), c.Name)
-		record = appendNumbers(record, c.Capacity)
-		if err := emit(appendNumbers(record, c.Weights...)); err != nil {
+		record = csvtable.AppendNumbers(record, c.Capacity)
+		if err := emit(csvtable.AppendNumbers(record, c.Weights...)); err != nil {
 			return err
 		}
 	}
@@ -85,8 +86,8 @@ func (d *Dataset) emitSplit(s int) func(emit func([]string) error) error {
 			split := c.splits()[s]
 			for i := range split.Len() {
 				record = append(record[:0], strconv.Itoa(c.ID))
-				record = appendNumbers(record, split.X.Row(i)...)
-				record = appendNumbers(record, split.C.Row(i)...)
+				record = csvtable.AppendNumbers(record, split.X.Row(i)...)
+				record = csvtable.AppendNumbers(record, split.C.Row(i)...)
 				if err := emit(record); err != nil {
 					return err
 				}

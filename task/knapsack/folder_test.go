@@ -2,6 +2,7 @@ package knapsack
 
 import (
 	"errors"
+	"fedrspo/internal/csvtable"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func TestLoadByHand(t *testing.T) {
 	}}
 	for name, change := range map[string]func(string) string{
 		"as written":      func(s string) string { return s },
-		"byte order mark": func(s string) string { return byteOrderMark + s },
+		"byte order mark": func(s string) string { return csvtable.ByteOrderMark + s },
 		"CRLF":            func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
 		"blank lines":     func(s string) string { return strings.ReplaceAll(s, "\n", "\n\n") },
 		"spaces":          func(s string) string { return strings.ReplaceAll(s, ",-", ", -") },

@@ -2,6 +2,7 @@ package knapsack
 
 import (
 	"cmp"
+	"fedrspo/internal/csvtable"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -39,31 +40,31 @@ func (d *Dataset) loadClients(dir string) error {
 	firstLine := map[int]int{}
 	const capacityCol, weightCol = 2, 3
 	cols := d.clientColumns()
-	err := readTable(dir, clientsFile, cols, func(r *row) error {
+	err := readTable(dir, clientsFile, cols, func(r *csvtable.Row) error {
 		c := Client{Train: newSamples(d.Items, d.Features), Val: newSamples(d.Items, d.Features), Test: newSamples(d.Items, d.Features)}
 		var err error
-		if c.ID, err = r.id(0); err != nil {
+		if c.ID, err = r.ID(0); err != nil {
 			return err
 		}
 		if line, ok := firstLine[c.ID]; ok {
-			return r.fail(0, fmt.Sprintf("a client that is listed once (first in line %d)", line))
+			return r.Fail(0, fmt.Sprintf("a client that is listed once (first in line %d)", line))
 		}
-		firstLine[c.ID] = r.line
-		if c.Name, err = r.text(1); err != nil {
+		firstLine[c.ID] = r.Line()
+		if c.Name, err = r.Text(1); err != nil {
 			return err
 		}
-		if c.Capacity, err = r.number(capacityCol); err != nil {
+		if c.Capacity, err = r.Number(capacityCol); err != nil {
 			return err
 		}
 		if c.Capacity < 0 {
-			return r.fail(capacityCol, "a capacity that is not negative")
+			return r.Fail(capacityCol, "a capacity that is not negative")
 		}
-		if c.Weights, err = r.numbers(nil, weightCol, cols.count()); err != nil {
+		if c.Weights, err = r.Numbers(nil, weightCol, cols.Count()); err != nil {
 			return err
 		}
 		for i, a := range c.Weights {
 			if a <= 0 {
-				return r.fail(weightCol+i, "a positive weight")
+				return r.Fail(weightCol+i, "a positive weight")
 			}
 		}
 		d.Clients = append(d.Clients, c)
@@ -82,20 +83,20 @@ func (d *Dataset) loadClients(dir string) error {
 // loadSplit reads the table of split s; index finds a client by its ID.
 func (d *Dataset) loadSplit(dir string, s int, index map[int]int) error {
 	cols := d.sampleColumns()
-	return readTable(dir, splitFile(splitNames[s]), cols, func(r *row) error {
-		id, err := r.id(0)
+	return readTable(dir, splitFile(splitNames[s]), cols, func(r *csvtable.Row) error {
+		id, err := r.ID(0)
 		if err != nil {
 			return err
 		}
 		k, ok := index[id]
 		if !ok {
-			return r.fail(0, "a client of "+clientsFile)
+			return r.Fail(0, "a client of "+clientsFile)
 		}
 		split := d.Clients[k].splits()[s]
-		if split.X.Data, err = r.numbers(split.X.Data, 1, 1+d.Features); err != nil {
+		if split.X.Data, err = r.Numbers(split.X.Data, 1, 1+d.Features); err != nil {
 			return err
 		}
-		split.C.Data, err = r.numbers(split.C.Data, 1+d.Features, cols.count())
+		split.C.Data, err = r.Numbers(split.C.Data, 1+d.Features, cols.Count())
 		return err
 	})
 }
