@@ -15,6 +15,58 @@ type Regret struct {
 	Relative float64 `json:"relative_regret"`
 	// Absolute is mean regret in units of the objective.
 	Absolute float64 `json:"absolute_regret"`
+	// Gap is the optimality gap, the mean of c.w*(ĉ)/z* - 1, as a fraction; 0
+	// for tasks that are not judged by it.
+	Gap float64 `json:"optimality_gap,omitempty"`
+}
+
+// Measure names, as JSON does, the number of a Regret in which a task's
+// decisions are judged.
+type Measure string
+
+// The measures; task.Metric has the same names.
+const (
+	RelativeRegret Measure = "relative_regret"
+	OptimalityGap  Measure = "optimality_gap"
+)
+
+// Of returns the number that m names. The empty Measure stands for
+// RelativeRegret.
+func (m Measure) Of(r Regret) float64 {
+	if m == OptimalityGap {
+		return r.Gap
+	}
+	return r.Relative
+}
+
+// Title is the measure in words.
+func (m Measure) Title() string {
+	if m == OptimalityGap {
+		return "optimality gap"
+	}
+	return "relative regret"
+}
+
+// add adds o to r, number by number.
+func (r *Regret) add(o Regret) {
+	r.Relative += o.Relative
+	r.Absolute += o.Absolute
+	r.Gap += o.Gap
+}
+
+// divide divides every number by n.
+func (r *Regret) divide(n float64) {
+	r.Relative /= n
+	r.Absolute /= n
+	r.Gap /= n
+}
+
+// text is r in an error.
+func (r Regret) text() string {
+	if r.Gap != 0 {
+		return fmt.Sprintf("%v (relative), %v and the gap %v", r.Relative, r.Absolute, r.Gap)
+	}
+	return fmt.Sprintf("%v (relative) and %v", r.Relative, r.Absolute)
 }
 
 // ClientResult is one client's share of a stage's result, over its test
@@ -64,11 +116,9 @@ type StageResult struct {
 func NewStageResult(clients []ClientResult) *StageResult {
 	s := &StageResult{Clients: clients}
 	for _, c := range clients {
-		s.Relative += c.Relative
-		s.Absolute += c.Absolute
+		s.add(c.Regret)
 	}
-	s.Relative /= float64(len(clients))
-	s.Absolute /= float64(len(clients))
+	s.divide(float64(len(clients)))
 	return s
 }
 
@@ -81,6 +131,10 @@ type SeedResult struct {
 	Data     string       `json:"data_sha256,omitempty"`
 	Fed      *StageResult `json:"fed"`
 	Personal *StageResult `json:"personal"`
+	// Constant is what equal costs everywhere lead to, for a sense of scale: the
+	// test samples judged without a look at their features. Nil where the task
+	// is not judged by OptimalityGap.
+	Constant *StageResult `json:"constant_costs,omitempty"`
 	// LocalEndpoint is Interp-DFFL's local models alone.
 	LocalEndpoint *StageResult `json:"local_endpoint,omitempty"`
 	// Steps counts gradient steps over all clients and rounds.
@@ -97,6 +151,8 @@ type MeanResult struct {
 type Result struct {
 	Task string `json:"task"`
 	Loss string `json:"loss"`
+	// Metric is the task's: what tables show and models are chosen by.
+	Metric Measure `json:"metric,omitempty"`
 	// Complete is false when the run was interrupted: seeds or stages are
 	// missing.
 	Complete bool         `json:"complete"`
@@ -119,9 +175,9 @@ type Tuning struct {
 // Candidate is a learning rate that was tried.
 type Candidate struct {
 	Rate float64 `json:"rate"`
-	// Regret is the mean over clients and seeds of relative regret on
+	// Regret is the mean over clients and seeds of the task's metric on
 	// validation samples after the last stage.
-	Regret float64 `json:"validation_relative_regret"`
+	Regret float64 `json:"validation_metric"`
 }
 
 // Summarize fills Mean and Steps from Seeds.
@@ -241,11 +297,11 @@ func sameStage(got, want *StageResult) error {
 	}
 	for i, c := range got.Clients {
 		if w := want.Clients[i]; c.Client != w.Client || c.Regret != w.Regret {
-			return fmt.Errorf("client %d has regret %v (relative) and %v, the result says client %d has %v and %v", c.Client, c.Relative, c.Absolute, w.Client, w.Relative, w.Absolute)
+			return fmt.Errorf("client %d has regret %s, the result says client %d has %s", c.Client, c.text(), w.Client, w.text())
 		}
 	}
 	if got.Regret != want.Regret {
-		return fmt.Errorf("mean regret %v (relative) and %v, want %v and %v", got.Relative, got.Absolute, want.Relative, want.Absolute)
+		return fmt.Errorf("mean regret %s, want %s", got.text(), want.text())
 	}
 	return nil
 }
@@ -262,7 +318,7 @@ func (r Result) checkSummary() error {
 			return fmt.Errorf("%s: the mean over seeds does not fit the stages of the seeds", m.stage)
 		}
 		if m.is != nil && *m.is != *m.should {
-			return fmt.Errorf("%s: the mean regret over seeds is said to be %v (relative) and %v, the seeds give %v and %v", m.stage, m.is.Relative, m.is.Absolute, m.should.Relative, m.should.Absolute)
+			return fmt.Errorf("%s: the mean regret over seeds is said to be %s, the seeds give %s", m.stage, m.is.text(), m.should.text())
 		}
 	}
 	if r.Steps != again.Steps {
@@ -277,11 +333,9 @@ func meanRegret(stages []*StageResult) *Regret {
 	}
 	var m Regret
 	for _, s := range stages {
-		m.Relative += s.Relative
-		m.Absolute += s.Absolute
+		m.add(s.Regret)
 	}
-	m.Relative /= float64(len(stages))
-	m.Absolute /= float64(len(stages))
+	m.divide(float64(len(stages)))
 	return &m
 }
 

@@ -160,8 +160,7 @@ func (w *worker) trainMixed(ctx context.Context, m *mixture, lambda func(k int) 
 			for ; from < len(rows) && rows[from] < end; from++ {
 				i := rows[from] - start
 				b.Rows = append(b.Rows, i)
-				m.sets[k].x.Copy(w.x, i)
-				w.session.SetRow(from, w.x)
+				w.setRow(from, m.sets[k].x, i)
 			}
 			start = end
 		}

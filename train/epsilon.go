@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 
+	"fedrspo/run"
 	"fedrspo/task"
 )
 
@@ -22,8 +23,8 @@ func (r *Run) candidates(p phase) []float64 {
 	return []float64{0}
 }
 
-// selectionRegret is the mean over clients of the relative regret of model on
-// the clients' selection samples. Clients without any are left out.
+// selectionRegret is the mean over clients of the task's metric of model on the
+// clients' selection samples. Clients without any are left out.
 func (r *Run) selectionRegret(ctx context.Context, model []float64) (float64, error) {
 	regrets := make([]float64, len(r.task.Clients))
 	err := r.each(ctx, len(regrets), func(w *worker, i int) (err error) {
@@ -43,7 +44,7 @@ func (r *Run) selectionRegret(ctx context.Context, model []float64) (float64, er
 	return sum / float64(max(n, 1)), nil
 }
 
-// clientSelectionRegret is the relative regret of model on client i's selection
+// clientSelectionRegret is the task's metric of model on client i's selection
 // samples, 0 without any.
 func (r *Run) clientSelectionRegret(ctx context.Context, w *worker, i int, model []float64) (float64, error) {
 	c := r.task.Clients[i]
@@ -51,19 +52,18 @@ func (r *Run) clientSelectionRegret(ctx context.Context, w *worker, i int, model
 	if n == 0 {
 		return 0, nil
 	}
-	first := task.Split{X: head{c.Val.X, n}, C: task.Matrix{Cols: c.Val.C.Cols, Data: c.Val.C.Data[:n*c.Val.C.Cols]}}
+	rows := make([]int, n)
+	for k := range rows {
+		rows[k] = k
+	}
+	first := task.Select(c.Val, rows)
 	z, err := optimalValues(first, w.poolFor(c.Polytope).Solver())
 	if err != nil {
 		return 0, err
 	}
-	regret, err := w.evaluate(ctx, judging{client: c, split: first, optima: z, by: predictor{model: model}})
-	return regret.Relative, err
+	v, err := r.judgeOn(ctx, w, judging{client: i, split: first, optima: z, by: predictor{model: model}})
+	return r.measure().Of(v.Regret), err
 }
 
-// head is the first n samples of Features.
-type head struct {
-	task.Features
-	n int
-}
-
-func (h head) Len() int { return h.n }
+// measure is the task's metric.
+func (r *Run) measure() run.Measure { return run.Measure(r.task.Metric.String()) }

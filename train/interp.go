@@ -54,11 +54,7 @@ func (p Interp) choose(ctx context.Context, w *worker, c *task.Client, local, gl
 	n, d := c.Val.Len(), w.cfg.Model.Out()
 	l, g := make([]float64, n*d), make([]float64, n*d)
 	for _, m := range []struct{ theta, chat []float64 }{{local, l}, {global, g}} {
-		err := w.predict(ctx, c.Val.X, predictor{model: m.theta}, func(i int, chat []float64) error {
-			copy(m.chat[i*d:], chat)
-			return nil
-		})
-		if err != nil {
+		if err := w.predict(ctx, c.Val.X, predictor{model: m.theta}, 0, n, m.chat); err != nil {
 			return 0, err
 		}
 	}

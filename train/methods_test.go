@@ -249,7 +249,7 @@ func TestInterpEndpoints(t *testing.T) {
 func TestInterpChoosesFirstOfEquals(t *testing.T) {
 	tk := threeClients()
 	cfg := linearConfig(tk, surrogate.SPOPlus{}, Federated)
-	w, err := newWorker(&cfg, 1)
+	w, err := newWorker(&cfg, 1, trains)
 	if err != nil {
 		t.Fatal(err)
 	}

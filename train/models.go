@@ -1,15 +1,12 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 
 	"fedrspo/nn"
-	"fedrspo/run"
 	"fedrspo/surrogate"
-	"fedrspo/task"
 )
 
 // Names of the stages of a result, and of their model files.
@@ -64,44 +61,6 @@ const globalKey = "global"
 func rhoKey(client string) string { return "rho." + client }
 
 func clientKey(id int) string { return "client." + strconv.Itoa(id) }
-
-// Evaluate judges saved models on the test samples of t: the model of key
-// "client.ID", or else the one of key "", serves client ID. visit, if not nil,
-// sees every decision, in order of clients and samples.
-func Evaluate(ctx context.Context, cfg Config, t *task.Task, models nn.Checkpoint, visit func(*task.Client, Decision) error) (*run.StageResult, error) {
-	cfg.Precision = models.Precision
-	r, err := New(cfg, t, nil)
-	if err != nil {
-		return nil, err
-	}
-	w, err := newWorker(&r.cfg, cfg.workers())
-	if err != nil {
-		return nil, err
-	}
-	r.workers = []*worker{w}
-	defer r.stop()
-	clients := make([]run.ClientResult, len(t.Clients))
-	for i, c := range t.Clients {
-		by, err := savedPredictor(models, c.ID, r.Layout().Len())
-		if err != nil {
-			return nil, r.at(i, err)
-		}
-		z, err := optimalValues(c.Test, w.poolFor(c.Polytope).Solver())
-		if err != nil {
-			return nil, r.at(i, err)
-		}
-		j := judging{client: c, split: c.Test, optima: z, by: by}
-		if visit != nil {
-			j.visit = func(d Decision) error { return visit(c, d) }
-		}
-		regret, err := w.evaluate(ctx, j)
-		if err != nil {
-			return nil, r.at(i, err)
-		}
-		clients[i] = run.ClientResult{Client: c.ID, Regret: regret}
-	}
-	return run.NewStageResult(clients), nil
-}
 
 // savedPredictor finds client id's model, of the given length, in a checkpoint.
 func savedPredictor(models nn.Checkpoint, id, length int) (predictor, error) {

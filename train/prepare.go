@@ -15,7 +15,13 @@ import (
 // prepare solves the test samples, calibrates, and draws the monitors.
 func (r *Run) prepare(ctx context.Context) error {
 	n := len(r.task.Clients)
-	r.optima = make([][]float64, n)
+	var err error
+	if r.optima, err = r.testOptima(ctx); err != nil {
+		return err
+	}
+	if r.state.Constant, err = r.constantCosts(r.optima); err != nil {
+		return err
+	}
 	r.monitors = make([]monitorPart, n)
 	r.tracked = make([]trackPart, n)
 	if r.cfg.Regime == Centralized {
@@ -25,12 +31,9 @@ func (r *Run) prepare(ctx context.Context) error {
 		}
 		r.pooled = task.Pool(splits...)
 	}
-	err := r.each(ctx, n, func(w *worker, i int) (err error) {
+	err = r.each(ctx, n, func(w *worker, i int) (err error) {
 		c := r.task.Clients[i]
 		solver := w.poolFor(c.Polytope).Solver()
-		if r.optima[i], err = optimalValues(c.Test, solver); err != nil {
-			return r.at(i, fmt.Errorf("test %w", err))
-		}
 		if r.tracked[i], err = newTrackPart(c, r.cfg.Track, solver); err != nil {
 			return r.at(i, fmt.Errorf("tracked validation %w", err))
 		}

@@ -59,6 +59,8 @@ type State struct {
 	// History holds, for each federated round, who took part and the model it
 	// started from. Kept for personalizers that replay the rounds only.
 	History []federation.Plan
+	// Constant is what constant costs lead to; see run.SeedResult.
+	Constant *run.StageResult
 	// Fed and Personal are the evaluated stages, LocalEndpoint the local models
 	// that Interp-DFFL mixes in; nil before.
 	Fed, Personal, LocalEndpoint *run.StageResult
@@ -123,7 +125,7 @@ func (r *Run) Execute(ctx context.Context) error {
 		return errors.New("train: a run executes once; make another with New")
 	}
 	r.executed = true
-	if err := r.start(); err != nil {
+	if err := r.start(trains); err != nil {
 		return err
 	}
 	defer r.stop()
@@ -182,7 +184,7 @@ func (r *Run) State() *State { return &r.state }
 
 // Result returns what is finished.
 func (r *Run) Result() run.SeedResult {
-	s := run.SeedResult{Seed: r.cfg.Seed, Fed: r.state.Fed, Personal: r.state.Personal, LocalEndpoint: r.state.LocalEndpoint, Steps: r.state.FedSteps}
+	s := run.SeedResult{Seed: r.cfg.Seed, Fed: r.state.Fed, Personal: r.state.Personal, Constant: r.state.Constant, LocalEndpoint: r.state.LocalEndpoint, Steps: r.state.FedSteps}
 	for _, c := range r.state.Clients {
 		s.Steps += c.Steps
 	}
@@ -199,11 +201,11 @@ func (r *Run) Metrics() []run.Metric {
 	return out
 }
 
-// start makes the workers.
-func (r *Run) start() error {
+// start makes the workers for a purpose.
+func (r *Run) start(p purpose) error {
 	n := min(r.cfg.workers(), len(r.task.Clients))
 	for range n {
-		w, err := newWorker(&r.cfg, max(1, r.cfg.workers()/n))
+		w, err := newWorker(&r.cfg, max(1, r.cfg.workers()/n), p)
 		if err != nil {
 			r.stop()
 			return err

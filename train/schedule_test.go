@@ -148,7 +148,7 @@ func TestFreezeStatistic(t *testing.T) {
 	}
 	a, b := client(1, -1, 2, -8), client(2, -2, -4)
 	cfg := Config{Model: nn.NewLinear(1, 1), Batch: 1, Loss: surrogate.RSPOPlus{}}
-	w, err := newWorker(&cfg, 1)
+	w, err := newWorker(&cfg, 1, trains)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,37 +49,38 @@ func (r *Run) trackClient(ctx context.Context, w *worker, i int) (*run.Regret, e
 
 // trackModel is trackClient for a model that replaces the session's.
 func (r *Run) trackModel(ctx context.Context, w *worker, i int, model []float64) (*run.Regret, error) {
-	p := &r.tracked[i]
-	regret, err := w.evaluate(ctx, judging{client: r.task.Clients[i], split: p.split, optima: p.optima, by: predictor{model: model}})
+	v, err := r.judgeOn(ctx, w, r.tracking(i, model))
 	if err != nil {
-		return nil, fmt.Errorf("tracked validation %w", err)
+		return nil, fmt.Errorf("tracked validation: %w", err)
 	}
-	return &regret, nil
+	return &v.Regret, nil
+}
+
+// tracking is the judging of a model on client i's tracked samples.
+func (r *Run) tracking(i int, model []float64) judging {
+	p := &r.tracked[i]
+	return judging{client: i, split: p.split, optima: p.optima, by: predictor{model: model}}
 }
 
 // trackShared returns the mean regret of one model for all over the clients
 // that have tracked samples, or nil if none has.
 func (r *Run) trackShared(ctx context.Context, model []float64) (*run.Regret, error) {
-	var at []int
+	var all []judging
 	for i, p := range r.tracked {
 		if len(p.optima) > 0 {
-			at = append(at, i)
+			all = append(all, r.tracking(i, model))
 		}
 	}
-	if len(at) == 0 {
+	if len(all) == 0 {
 		return nil, nil
 	}
-	clients := make([]run.ClientResult, len(at))
-	err := r.each(ctx, len(at), func(w *worker, k int) error {
-		regret, err := r.trackModel(ctx, w, at[k], model)
-		if err != nil {
-			return r.at(at[k], err)
-		}
-		clients[k].Regret = *regret
-		return nil
-	})
+	verdicts, err := r.judge(ctx, all)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("tracked validation: %w", err)
+	}
+	clients := make([]run.ClientResult, len(all))
+	for k, v := range verdicts {
+		clients[k].Regret = v.Regret
 	}
 	return &run.NewStageResult(clients).Regret, nil
 }

@@ -39,19 +39,29 @@ type worker struct {
 	pool    *oracle.Pool
 	perm    []int
 	x       []float64
-	chat    []float64
-	blend   []float64
+	x32     []float32
+	// Predictions, those of a global model to mix in, and what the oracle
+	// answers to them, [rows, Out] each.
+	chat, blend, decisions, projected []float64
 	// theta holds the parameters while they are judged between rounds.
 	theta []float64
 }
 
-func newWorker(cfg *Config, oracles int) (*worker, error) {
-	n := cfg.Batch * cfg.Model.Out()
-	w := &worker{cfg: cfg, oracles: oracles, x: make([]float64, cfg.Model.In()), chat: make([]float64, n), blend: make([]float64, n)}
-	s, err := nn.NewSession(nn.SessionConfig{
-		Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision,
-		Loss: func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.source, out) },
-	})
+// purpose says what a worker is for.
+type purpose uint8
+
+const (
+	trains   purpose = iota
+	predicts         // and cannot train
+)
+
+func newWorker(cfg *Config, oracles int, p purpose) (*worker, error) {
+	w := &worker{cfg: cfg, oracles: oracles, x: make([]float64, cfg.Model.In())}
+	session := nn.SessionConfig{Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision}
+	if p == trains {
+		session.Loss = func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.source, out) }
+	}
+	s, err := nn.NewSession(session)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +106,7 @@ func (w *worker) train(ctx context.Context, f fit) (loss float64, steps int, err
 	return w.epochs(ctx, f, f.set.targets.Len(), func(rows []int) {
 		b.Rows = rows
 		for i, r := range rows {
-			f.set.x.Copy(w.x, r)
-			w.session.SetRow(i, w.x)
+			w.setRow(i, f.set.x, r)
 		}
 	}, func(noise stream.Family) { b.Noise = noise })
 }
@@ -137,55 +146,4 @@ func (w *worker) epochs(ctx context.Context, f fit, n int, fill func(rows []int)
 		}
 	}
 	return sum / float64(n*f.epochs), steps, nil
-}
-
-// predictor is what makes a client's predictions: a model, or the mixture
-// (1-rho) model + rho global in prediction space.
-type predictor struct {
-	model, global []float64
-	rho           float64
-}
-
-// predict runs p on the samples of x in order and hands visit each prediction,
-// valid during the call.
-func (w *worker) predict(ctx context.Context, x task.Features, p predictor, visit func(i int, chat []float64) error) error {
-	n, d := 0, w.cfg.Model.Out()
-	if x != nil {
-		n = x.Len()
-	}
-	if p.global == nil {
-		w.session.Load(p.model)
-	}
-	for lo := 0; lo < n; lo += w.cfg.Batch {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		rows := min(w.cfg.Batch, n-lo)
-		for i := range rows {
-			x.Copy(w.x, lo+i)
-			w.session.SetRow(i, w.x)
-		}
-		chat := w.chat[:rows*d]
-		if p.global != nil {
-			w.session.Load(p.global)
-			if err := w.session.Predict(w.blend[:rows*d], rows); err != nil {
-				return err
-			}
-			w.session.Load(p.model)
-		}
-		if err := w.session.Predict(chat, rows); err != nil {
-			return err
-		}
-		if p.global != nil {
-			for k, g := range w.blend[:rows*d] {
-				chat[k] = (1-p.rho)*chat[k] + p.rho*g
-			}
-		}
-		for i := range rows {
-			if err := visit(lo+i, chat[i*d:(i+1)*d]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
