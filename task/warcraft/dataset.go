@@ -22,15 +22,37 @@ type Dataset struct {
 	terrain []uint8
 	// costs are those of the terrains, positive, ascending.
 	costs []float64
-	// origin says where the maps come from.
+	// origin is the folder they come from, empty for none.
 	origin string
+	// source is what generated them, nil for real maps.
+	source *generator
+}
+
+// generator is what generated maps depend on: map i is the same for every number
+// of maps.
+type generator struct {
+	Seed int64 `json:"seed"`
+	Grid int   `json:"grid"`
 }
 
 // Config returns the resolved configuration; Maps is the number there are.
 func (d *Dataset) Config() Config { return d.cfg }
 
-// Origin says where the maps come from: "generated", or the folder.
-func (d *Dataset) Origin() string { return d.origin }
+// Generated says whether the maps are generated ones, read back or not.
+func (d *Dataset) Generated() bool { return d.source != nil }
+
+// Origin says where the maps come from, for people: "generated with seed 1",
+// the folder, or both.
+func (d *Dataset) Origin() string {
+	if d.source == nil {
+		return d.origin
+	}
+	text := fmt.Sprintf("generated with seed %d", d.source.Seed)
+	if d.origin != "" {
+		text = d.origin + ", " + text
+	}
+	return text
+}
 
 // Len is the number of maps, the test set's included.
 func (d *Dataset) Len() int { return d.cfg.Maps }

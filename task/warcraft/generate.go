@@ -23,9 +23,6 @@ const (
 // precision: 0.8, 1.2, 5.3, 7.7 and 9.2, rounded to it.
 var publishedCosts = [terrains]float64{0.7998046875, 1.2001953125, 5.30078125, 7.69921875, 9.203125}
 
-// generated is the Origin of generated maps.
-const generated = "generated"
-
 // Generate draws maps like the published ones: their five terrains and costs,
 // in regions of similar shares, sizes and neighbourhoods, and pictures in which
 // every terrain has a texture and a mean colour like theirs. The textures are
@@ -43,7 +40,7 @@ func Generate(cfg Config) (*Dataset, error) {
 		maps:    make([]uint8, cfg.Maps*cfg.mapBytes()),
 		terrain: make([]uint8, cfg.Maps*cfg.cells()),
 		costs:   slices.Clone(publishedCosts[:]),
-		origin:  generated,
+		source:  &generator{cfg.Seed, cfg.Grid},
 	}
 	family := stream.NewFamily(stream.Key{Seed: cfg.Seed, Purpose: "warcraft/map"})
 	art := newArt()
