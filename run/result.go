@@ -28,21 +28,28 @@ type Measure string
 const (
 	RelativeRegret Measure = "relative_regret"
 	OptimalityGap  Measure = "optimality_gap"
+	AbsoluteRegret Measure = "absolute_regret"
 )
 
 // Of returns the number that m names. The empty Measure stands for
 // RelativeRegret.
 func (m Measure) Of(r Regret) float64 {
-	if m == OptimalityGap {
+	switch m {
+	case OptimalityGap:
 		return r.Gap
+	case AbsoluteRegret:
+		return r.Absolute
 	}
 	return r.Relative
 }
 
 // Title is the measure in words.
 func (m Measure) Title() string {
-	if m == OptimalityGap {
+	switch m {
+	case OptimalityGap:
 		return "optimality gap"
+	case AbsoluteRegret:
+		return "absolute regret"
 	}
 	return "relative regret"
 }

@@ -90,7 +90,8 @@ type Client struct {
 }
 
 // Metric is the number in which a task's decisions are judged. Every one is the
-// unweighted mean over clients of a fraction; 0 is perfect.
+// unweighted mean over clients of a number that is 0 when perfect: a fraction, or
+// for AbsoluteRegret an amount.
 type Metric uint8
 
 const (
@@ -99,6 +100,8 @@ const (
 	// OptimalityGap is the mean over samples of c.w*(ĉ)/z* - 1, a mean of
 	// ratios. It needs z* > 0.
 	OptimalityGap
+	// AbsoluteRegret is the mean regret in the units of the objective.
+	AbsoluteRegret
 )
 
 // String returns the metric's name in results.
@@ -108,6 +111,8 @@ func (m Metric) String() string {
 		return "relative_regret"
 	case OptimalityGap:
 		return "optimality_gap"
+	case AbsoluteRegret:
+		return "absolute_regret"
 	}
 	return fmt.Sprintf("Metric(%d)", uint8(m))
 }
@@ -132,7 +137,7 @@ func (t *Task) Validate() error {
 	if len(t.Clients) == 0 {
 		return fmt.Errorf("task %s: no clients", t.Name)
 	}
-	if t.Metric > OptimalityGap {
+	if t.Metric > AbsoluteRegret {
 		return fmt.Errorf("task %s: unknown %v", t.Name, t.Metric)
 	}
 	if t.In < 1 || t.Out < 1 {

@@ -121,7 +121,7 @@ func TestConfigIsChecked(t *testing.T) {
 func TestTaskStandardises(t *testing.T) {
 	d := generated(t, Config{Seed: 3, Days: 61, Start: "2025-02-01"})
 	k := buildTask(t, d)
-	if k.Name != "pjm" || k.In != 8 || k.Out != 24 || len(k.Clients) != 19 {
+	if k.Name != "pjm" || k.Metric != task.AbsoluteRegret || k.In != 8 || k.Out != 24 || len(k.Clients) != 19 {
 		t.Fatalf("task %s: %d in, %d out, %d clients", k.Name, k.In, k.Out, len(k.Clients))
 	}
 	parts := d.Parts()

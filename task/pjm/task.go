@@ -61,7 +61,8 @@ func between(days []Day, first, last Date) []Day {
 // Task builds the learning problem: for each client the set of k_j hours out of
 // 24, the costs c_h = LMP_h + congestion_h in $/MWh, not standardised, and the
 // eight features standardised with the mean and the sample standard deviation
-// of the client's own training days (task.Scaler; paper, appendix C.3).
+// of the client's own training days (task.Scaler; paper, appendix C.3). The
+// metric is absolute regret, in $ for each MW of the client's demand.
 //
 // There must be at least 10 dates. Every client needs two training days and one
 // test day, and no feature may be constant over its training days but not
@@ -74,7 +75,7 @@ func (d *Dataset) Task() (*task.Task, error) {
 	if n := len(d.Dates()); n < minDates {
 		return nil, fmt.Errorf("%w: %d dates, want at least %d to train, validate and test on", ErrData, n, minDates)
 	}
-	t := &task.Task{Name: "pjm", In: len(featureNames), Out: Hours}
+	t := &task.Task{Name: "pjm", Metric: task.AbsoluteRegret, In: len(featureNames), Out: Hours}
 	for k := range d.Clients {
 		c, err := d.Clients[k].build(parts)
 		if err != nil {
