@@ -40,16 +40,10 @@ func panelWidth[T Float]() int {
 	return w
 }
 
-// zeroRow is where a panel that starts from zero reads, for either type.
-var zeroRow [16]float64
-
 // run computes the panel.
 func (p *panel[T]) run() {
 	a, b, start, c := unsafe.SliceData(p.a), unsafe.SliceData(p.b), unsafe.SliceData(p.start), &p.c[0]
 	ldStart := p.ldStart
-	if start == nil {
-		start, ldStart = (*T)(unsafe.Pointer(&zeroRow)), 0
-	}
 	switch {
 	case active == levelGo:
 		panelGeneric(p)

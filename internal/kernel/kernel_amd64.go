@@ -8,7 +8,7 @@ package kernel
 //
 //	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where runs >= 1 and 1 <= n <= 16.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 16. A nil start stands for zeros.
 //
 //go:noescape
 func gemmF64AVX512(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
@@ -17,7 +17,7 @@ func gemmF64AVX512(m int, n int, k int, runs int, a *float64, rowA int, colA int
 //
 //	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where runs >= 1 and 1 <= n <= 8.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 8. A nil start stands for zeros.
 //
 //go:noescape
 func gemmF64AVX2(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
@@ -56,7 +56,7 @@ func adamF64AVX2(p *float64, grad *float64, m *float64, v *float64, n int, scala
 //
 //	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where runs >= 1 and 1 <= n <= 32.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 32. A nil start stands for zeros.
 //
 //go:noescape
 func gemmF32AVX512(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
@@ -65,7 +65,7 @@ func gemmF32AVX512(m int, n int, k int, runs int, a *float32, rowA int, colA int
 //
 //	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])
 //
-// for i < m and j < n, where runs >= 1 and 1 <= n <= 16.
+// for i < m and j < n, where runs >= 1 and 1 <= n <= 16. A nil start stands for zeros.
 //
 //go:noescape
 func gemmF32AVX2(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)

@@ -6,7 +6,11 @@
 
 // func gemmF64AVX512(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 // Requires: AVX, AVX512F
-TEXT ·gemmF64AVX512(SB), NOSPLIT, $24-120
+TEXT ·gemmF64AVX512(SB), NOSPLIT, $32-120
+	MOVQ         floor+112(FP), AX
+	MOVQ         $0xfff0000000000000, BX
+	SUBQ         BX, AX
+	MOVQ         AX, 24(SP)
 	MOVQ         m+0(FP), AX
 	MOVQ         AX, (SP)
 	MOVQ         skipA+56(FP), AX
@@ -35,10 +39,226 @@ TEXT ·gemmF64AVX512(SB), NOSPLIT, $24-120
 	VBROADCASTSD floor+112(FP), Z31
 	CMPQ         R9, $0x08
 	JLE          narrow
+	CMPQ         R9, $0x10
+	JLT          wide
+
+full:
+	CMPQ    (SP), $0x0c
+	JLT     wide
+	TESTQ   R12, R12
+	JZ      full_12_zero
+	MOVQ    R12, AX
+	MOVQ    ldStart+88(FP), BX
+	SHLQ    $0x03, BX
+	VMOVUPD (AX), Z0
+	VMOVUPD 64(AX), Z1
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z2
+	VMOVUPD 64(AX), Z3
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z4
+	VMOVUPD 64(AX), Z5
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z6
+	VMOVUPD 64(AX), Z7
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z8
+	VMOVUPD 64(AX), Z9
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z10
+	VMOVUPD 64(AX), Z11
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z12
+	VMOVUPD 64(AX), Z13
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z14
+	VMOVUPD 64(AX), Z15
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z16
+	VMOVUPD 64(AX), Z17
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z18
+	VMOVUPD 64(AX), Z19
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z20
+	VMOVUPD 64(AX), Z21
+	ADDQ    BX, AX
+	VMOVUPD (AX), Z22
+	VMOVUPD 64(AX), Z23
+	ADDQ    BX, AX
+	MOVQ    AX, R12
+	JMP     full_12_started
+
+full_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+full_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_12_store
+
+full_12_loop:
+	VMOVUPD      (DI), Z24
+	VMOVUPD      64(DI), Z25
+	VBROADCASTSD (AX), Z26
+	VFMADD231PD  Z24, Z26, Z0
+	VFMADD231PD  Z25, Z26, Z1
+	VBROADCASTSD (AX)(CX*1), Z27
+	VFMADD231PD  Z24, Z27, Z2
+	VFMADD231PD  Z25, Z27, Z3
+	VBROADCASTSD (AX)(CX*2), Z28
+	VFMADD231PD  Z24, Z28, Z4
+	VFMADD231PD  Z25, Z28, Z5
+	VBROADCASTSD (AX)(DX*1), Z29
+	VFMADD231PD  Z24, Z29, Z6
+	VFMADD231PD  Z25, Z29, Z7
+	VBROADCASTSD (BX), Z30
+	VFMADD231PD  Z24, Z30, Z8
+	VFMADD231PD  Z25, Z30, Z9
+	VBROADCASTSD (BX)(CX*1), Z26
+	VFMADD231PD  Z24, Z26, Z10
+	VFMADD231PD  Z25, Z26, Z11
+	VBROADCASTSD (BX)(CX*2), Z27
+	VFMADD231PD  Z24, Z27, Z12
+	VFMADD231PD  Z25, Z27, Z13
+	VBROADCASTSD (BX)(DX*1), Z28
+	VFMADD231PD  Z24, Z28, Z14
+	VFMADD231PD  Z25, Z28, Z15
+	VBROADCASTSD (R13), Z29
+	VFMADD231PD  Z24, Z29, Z16
+	VFMADD231PD  Z25, Z29, Z17
+	VBROADCASTSD (R13)(CX*1), Z30
+	VFMADD231PD  Z24, Z30, Z18
+	VFMADD231PD  Z25, Z30, Z19
+	VBROADCASTSD (R13)(CX*2), Z26
+	VFMADD231PD  Z24, Z26, Z20
+	VFMADD231PD  Z25, Z26, Z21
+	VBROADCASTSD (R13)(DX*1), Z27
+	VFMADD231PD  Z24, Z27, Z22
+	VFMADD231PD  Z25, Z27, Z23
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          full_12_loop
+	DECQ         8(SP)
+	JZ           full_12_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          full_12_loop
+
+full_12_store:
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    full_12_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+	VMAXPD Z16, Z31, Z16
+	VMAXPD Z17, Z31, Z17
+	VMAXPD Z18, Z31, Z18
+	VMAXPD Z19, Z31, Z19
+	VMAXPD Z20, Z31, Z20
+	VMAXPD Z21, Z31, Z21
+	VMAXPD Z22, Z31, Z22
+	VMAXPD Z23, Z31, Z23
+
+full_12_plain:
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z1, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z2, (AX)
+	VMOVUPD Z3, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z4, (AX)
+	VMOVUPD Z5, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z6, (AX)
+	VMOVUPD Z7, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z8, (AX)
+	VMOVUPD Z9, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z10, (AX)
+	VMOVUPD Z11, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z12, (AX)
+	VMOVUPD Z13, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z14, (AX)
+	VMOVUPD Z15, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z16, (AX)
+	VMOVUPD Z17, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z18, (AX)
+	VMOVUPD Z19, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z20, (AX)
+	VMOVUPD Z21, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPD Z22, (AX)
+	VMOVUPD Z23, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     full
 
 wide:
 	CMPQ      (SP), $0x0c
 	JLT       wide_rest
+	TESTQ     R12, R12
+	JZ        wide_12_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -79,15 +299,44 @@ wide:
 	VMOVUPD.Z 64(AX), K2, Z23
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_12_store
+	JMP       wide_12_started
+
+wide_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+wide_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_12_store
 
 wide_12_loop:
 	VMOVUPD      (DI), Z24
@@ -143,67 +392,71 @@ wide_12_loop:
 	JMP          wide_12_loop
 
 wide_12_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_12_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+	VMAXPD Z16, Z31, Z16
+	VMAXPD Z17, Z31, Z17
+	VMAXPD Z18, Z31, Z18
+	VMAXPD Z19, Z31, Z19
+	VMAXPD Z20, Z31, Z20
+	VMAXPD Z21, Z31, Z21
+	VMAXPD Z22, Z31, Z22
+	VMAXPD Z23, Z31, Z23
+
+wide_12_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z14, Z31, Z14
 	VMOVUPD Z14, (AX)
-	VMAXPD  Z15, Z31, Z15
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z16, Z31, Z16
 	VMOVUPD Z16, (AX)
-	VMAXPD  Z17, Z31, Z17
 	VMOVUPD Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z18, Z31, Z18
 	VMOVUPD Z18, (AX)
-	VMAXPD  Z19, Z31, Z19
 	VMOVUPD Z19, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z20, Z31, Z20
 	VMOVUPD Z20, (AX)
-	VMAXPD  Z21, Z31, Z21
 	VMOVUPD Z21, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z22, Z31, Z22
 	VMOVUPD Z22, (AX)
-	VMAXPD  Z23, Z31, Z23
 	VMOVUPD Z23, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -216,6 +469,8 @@ wide_12_store:
 wide_rest:
 	CMPQ      (SP), $0x0b
 	JNE       wide_not11
+	TESTQ     R12, R12
+	JZ        wide_11_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -253,15 +508,42 @@ wide_rest:
 	VMOVUPD.Z 64(AX), K2, Z21
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_11_store
+	JMP       wide_11_started
+
+wide_11_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+wide_11_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_11_store
 
 wide_11_loop:
 	VMOVUPD      (DI), Z22
@@ -314,62 +596,66 @@ wide_11_loop:
 	JMP          wide_11_loop
 
 wide_11_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_11_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+	VMAXPD Z16, Z31, Z16
+	VMAXPD Z17, Z31, Z17
+	VMAXPD Z18, Z31, Z18
+	VMAXPD Z19, Z31, Z19
+	VMAXPD Z20, Z31, Z20
+	VMAXPD Z21, Z31, Z21
+
+wide_11_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z14, Z31, Z14
 	VMOVUPD Z14, (AX)
-	VMAXPD  Z15, Z31, Z15
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z16, Z31, Z16
 	VMOVUPD Z16, (AX)
-	VMAXPD  Z17, Z31, Z17
 	VMOVUPD Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z18, Z31, Z18
 	VMOVUPD Z18, (AX)
-	VMAXPD  Z19, Z31, Z19
 	VMOVUPD Z19, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z20, Z31, Z20
 	VMOVUPD Z20, (AX)
-	VMAXPD  Z21, Z31, Z21
 	VMOVUPD Z21, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -378,6 +664,8 @@ wide_11_store:
 wide_not11:
 	CMPQ      (SP), $0x0a
 	JNE       wide_not10
+	TESTQ     R12, R12
+	JZ        wide_10_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -412,15 +700,40 @@ wide_not11:
 	VMOVUPD.Z 64(AX), K2, Z19
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_10_store
+	JMP       wide_10_started
+
+wide_10_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+
+wide_10_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_10_store
 
 wide_10_loop:
 	VMOVUPD      (DI), Z20
@@ -470,57 +783,61 @@ wide_10_loop:
 	JMP          wide_10_loop
 
 wide_10_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_10_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+	VMAXPD Z16, Z31, Z16
+	VMAXPD Z17, Z31, Z17
+	VMAXPD Z18, Z31, Z18
+	VMAXPD Z19, Z31, Z19
+
+wide_10_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z14, Z31, Z14
 	VMOVUPD Z14, (AX)
-	VMAXPD  Z15, Z31, Z15
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z16, Z31, Z16
 	VMOVUPD Z16, (AX)
-	VMAXPD  Z17, Z31, Z17
 	VMOVUPD Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z18, Z31, Z18
 	VMOVUPD Z18, (AX)
-	VMAXPD  Z19, Z31, Z19
 	VMOVUPD Z19, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -529,6 +846,8 @@ wide_10_store:
 wide_not10:
 	CMPQ      (SP), $0x09
 	JNE       wide_not9
+	TESTQ     R12, R12
+	JZ        wide_9_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -560,15 +879,38 @@ wide_not10:
 	VMOVUPD.Z 64(AX), K2, Z17
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_9_store
+	JMP       wide_9_started
+
+wide_9_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+wide_9_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_9_store
 
 wide_9_loop:
 	VMOVUPD      (DI), Z18
@@ -615,52 +957,56 @@ wide_9_loop:
 	JMP          wide_9_loop
 
 wide_9_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_9_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+	VMAXPD Z16, Z31, Z16
+	VMAXPD Z17, Z31, Z17
+
+wide_9_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z14, Z31, Z14
 	VMOVUPD Z14, (AX)
-	VMAXPD  Z15, Z31, Z15
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z16, Z31, Z16
 	VMOVUPD Z16, (AX)
-	VMAXPD  Z17, Z31, Z17
 	VMOVUPD Z17, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -669,6 +1015,8 @@ wide_9_store:
 wide_not9:
 	CMPQ      (SP), $0x08
 	JNE       wide_not8
+	TESTQ     R12, R12
+	JZ        wide_8_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -697,14 +1045,35 @@ wide_not9:
 	VMOVUPD.Z 64(AX), K2, Z15
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_8_store
+	JMP       wide_8_started
+
+wide_8_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+
+wide_8_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_8_store
 
 wide_8_loop:
 	VMOVUPD      (DI), Z16
@@ -746,47 +1115,51 @@ wide_8_loop:
 	JMP          wide_8_loop
 
 wide_8_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_8_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+	VMAXPD Z14, Z31, Z14
+	VMAXPD Z15, Z31, Z15
+
+wide_8_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z14, Z31, Z14
 	VMOVUPD Z14, (AX)
-	VMAXPD  Z15, Z31, Z15
 	VMOVUPD Z15, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -795,6 +1168,8 @@ wide_8_store:
 wide_not8:
 	CMPQ      (SP), $0x07
 	JNE       wide_not7
+	TESTQ     R12, R12
+	JZ        wide_7_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -820,14 +1195,33 @@ wide_not8:
 	VMOVUPD.Z 64(AX), K2, Z13
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_7_store
+	JMP       wide_7_started
+
+wide_7_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+wide_7_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_7_store
 
 wide_7_loop:
 	VMOVUPD      (DI), Z14
@@ -866,42 +1260,46 @@ wide_7_loop:
 	JMP          wide_7_loop
 
 wide_7_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_7_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+	VMAXPD Z12, Z31, Z12
+	VMAXPD Z13, Z31, Z13
+
+wide_7_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z12, Z31, Z12
 	VMOVUPD Z12, (AX)
-	VMAXPD  Z13, Z31, Z13
 	VMOVUPD Z13, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -910,6 +1308,8 @@ wide_7_store:
 wide_not7:
 	CMPQ      (SP), $0x06
 	JNE       wide_not6
+	TESTQ     R12, R12
+	JZ        wide_6_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -932,14 +1332,31 @@ wide_not7:
 	VMOVUPD.Z 64(AX), K2, Z11
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_6_store
+	JMP       wide_6_started
+
+wide_6_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+wide_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_6_store
 
 wide_6_loop:
 	VMOVUPD      (DI), Z12
@@ -975,37 +1392,41 @@ wide_6_loop:
 	JMP          wide_6_loop
 
 wide_6_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_6_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+
+wide_6_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, (AX)
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1014,6 +1435,8 @@ wide_6_store:
 wide_not6:
 	CMPQ      (SP), $0x05
 	JNE       wide_not5
+	TESTQ     R12, R12
+	JZ        wide_5_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1033,14 +1456,29 @@ wide_not6:
 	VMOVUPD.Z 64(AX), K2, Z9
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_5_store
+	JMP       wide_5_started
+
+wide_5_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+wide_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_5_store
 
 wide_5_loop:
 	VMOVUPD      (DI), Z10
@@ -1073,32 +1511,36 @@ wide_5_loop:
 	JMP          wide_5_loop
 
 wide_5_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_5_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+
+wide_5_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, (AX)
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1107,6 +1549,8 @@ wide_5_store:
 wide_not5:
 	CMPQ      (SP), $0x04
 	JNE       wide_not4
+	TESTQ     R12, R12
+	JZ        wide_4_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1123,13 +1567,26 @@ wide_not5:
 	VMOVUPD.Z 64(AX), K2, Z7
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_4_store
+	JMP       wide_4_started
+
+wide_4_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+wide_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_4_store
 
 wide_4_loop:
 	VMOVUPD      (DI), Z8
@@ -1157,27 +1614,31 @@ wide_4_loop:
 	JMP          wide_4_loop
 
 wide_4_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_4_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+
+wide_4_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, (AX)
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1186,6 +1647,8 @@ wide_4_store:
 wide_not4:
 	CMPQ      (SP), $0x03
 	JNE       wide_not3
+	TESTQ     R12, R12
+	JZ        wide_3_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1199,13 +1662,24 @@ wide_not4:
 	VMOVUPD.Z 64(AX), K2, Z5
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_3_store
+	JMP       wide_3_started
+
+wide_3_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+wide_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_3_store
 
 wide_3_loop:
 	VMOVUPD      (DI), Z6
@@ -1230,22 +1704,26 @@ wide_3_loop:
 	JMP          wide_3_loop
 
 wide_3_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_3_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+
+wide_3_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, (AX)
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1254,6 +1732,8 @@ wide_3_store:
 wide_not3:
 	CMPQ      (SP), $0x02
 	JNE       wide_not2
+	TESTQ     R12, R12
+	JZ        wide_2_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1264,13 +1744,22 @@ wide_not3:
 	VMOVUPD.Z 64(AX), K2, Z3
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_2_store
+	JMP       wide_2_started
+
+wide_2_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+wide_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_2_store
 
 wide_2_loop:
 	VMOVUPD      (DI), Z4
@@ -1292,17 +1781,21 @@ wide_2_loop:
 	JMP          wide_2_loop
 
 wide_2_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_2_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+
+wide_2_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, (AX)
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1311,6 +1804,8 @@ wide_2_store:
 wide_not2:
 	CMPQ      (SP), $0x01
 	JNE       wide_not1
+	TESTQ     R12, R12
+	JZ        wide_1_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1318,13 +1813,20 @@ wide_not2:
 	VMOVUPD.Z 64(AX), K2, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_1_store
+	JMP       wide_1_started
+
+wide_1_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+wide_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_1_store
 
 wide_1_loop:
 	VMOVUPD      (DI), Z2
@@ -1343,12 +1845,16 @@ wide_1_loop:
 	JMP          wide_1_loop
 
 wide_1_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_1_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+
+wide_1_plain:
 	VMOVUPD Z0, (AX)
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1360,6 +1866,8 @@ wide_not1:
 narrow:
 	CMPQ      (SP), $0x0c
 	JLT       narrow_rest
+	TESTQ     R12, R12
+	JZ        narrow_12_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1388,15 +1896,32 @@ narrow:
 	VMOVUPD.Z (AX), K1, Z11
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_12_store
+	JMP       narrow_12_started
+
+narrow_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+narrow_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_12_store
 
 narrow_12_loop:
 	VMOVUPD.Z        (DI), K1, Z12
@@ -1427,43 +1952,47 @@ narrow_12_loop:
 	JMP              narrow_12_loop
 
 narrow_12_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_12_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+	VMAXPD Z11, Z31, Z11
+
+narrow_12_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z11, Z31, Z11
 	VMOVUPD Z11, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1476,6 +2005,8 @@ narrow_12_store:
 narrow_rest:
 	CMPQ      (SP), $0x0b
 	JNE       narrow_not11
+	TESTQ     R12, R12
+	JZ        narrow_11_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1502,15 +2033,31 @@ narrow_rest:
 	VMOVUPD.Z (AX), K1, Z10
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_11_store
+	JMP       narrow_11_started
+
+narrow_11_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+
+narrow_11_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_11_store
 
 narrow_11_loop:
 	VMOVUPD.Z        (DI), K1, Z11
@@ -1540,40 +2087,44 @@ narrow_11_loop:
 	JMP              narrow_11_loop
 
 narrow_11_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_11_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+	VMAXPD Z10, Z31, Z10
+
+narrow_11_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z10, Z31, Z10
 	VMOVUPD Z10, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1582,6 +2133,8 @@ narrow_11_store:
 narrow_not11:
 	CMPQ      (SP), $0x0a
 	JNE       narrow_not10
+	TESTQ     R12, R12
+	JZ        narrow_10_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1606,15 +2159,30 @@ narrow_not11:
 	VMOVUPD.Z (AX), K1, Z9
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_10_store
+	JMP       narrow_10_started
+
+narrow_10_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+narrow_10_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_10_store
 
 narrow_10_loop:
 	VMOVUPD.Z        (DI), K1, Z10
@@ -1643,37 +2211,41 @@ narrow_10_loop:
 	JMP              narrow_10_loop
 
 narrow_10_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_10_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+	VMAXPD Z9, Z31, Z9
+
+narrow_10_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z9, Z31, Z9
 	VMOVUPD Z9, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1682,6 +2254,8 @@ narrow_10_store:
 narrow_not10:
 	CMPQ      (SP), $0x09
 	JNE       narrow_not9
+	TESTQ     R12, R12
+	JZ        narrow_9_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1704,15 +2278,29 @@ narrow_not10:
 	VMOVUPD.Z (AX), K1, Z8
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_9_store
+	JMP       narrow_9_started
+
+narrow_9_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+
+narrow_9_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_9_store
 
 narrow_9_loop:
 	VMOVUPD.Z        (DI), K1, Z9
@@ -1740,34 +2328,38 @@ narrow_9_loop:
 	JMP              narrow_9_loop
 
 narrow_9_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_9_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+	VMAXPD Z8, Z31, Z8
+
+narrow_9_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z8, Z31, Z8
 	VMOVUPD Z8, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1776,6 +2368,8 @@ narrow_9_store:
 narrow_not9:
 	CMPQ      (SP), $0x08
 	JNE       narrow_not8
+	TESTQ     R12, R12
+	JZ        narrow_8_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1796,14 +2390,27 @@ narrow_not9:
 	VMOVUPD.Z (AX), K1, Z7
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_8_store
+	JMP       narrow_8_started
+
+narrow_8_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+narrow_8_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_8_store
 
 narrow_8_loop:
 	VMOVUPD.Z        (DI), K1, Z8
@@ -1828,31 +2435,35 @@ narrow_8_loop:
 	JMP              narrow_8_loop
 
 narrow_8_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_8_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+	VMAXPD Z7, Z31, Z7
+
+narrow_8_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z7, Z31, Z7
 	VMOVUPD Z7, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1861,6 +2472,8 @@ narrow_8_store:
 narrow_not8:
 	CMPQ      (SP), $0x07
 	JNE       narrow_not7
+	TESTQ     R12, R12
+	JZ        narrow_7_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1879,14 +2492,26 @@ narrow_not8:
 	VMOVUPD.Z (AX), K1, Z6
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_7_store
+	JMP       narrow_7_started
+
+narrow_7_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+
+narrow_7_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_7_store
 
 narrow_7_loop:
 	VMOVUPD.Z        (DI), K1, Z7
@@ -1910,28 +2535,32 @@ narrow_7_loop:
 	JMP              narrow_7_loop
 
 narrow_7_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_7_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+	VMAXPD Z6, Z31, Z6
+
+narrow_7_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z6, Z31, Z6
 	VMOVUPD Z6, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -1940,6 +2569,8 @@ narrow_7_store:
 narrow_not7:
 	CMPQ      (SP), $0x06
 	JNE       narrow_not6
+	TESTQ     R12, R12
+	JZ        narrow_6_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -1956,14 +2587,25 @@ narrow_not7:
 	VMOVUPD.Z (AX), K1, Z5
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_6_store
+	JMP       narrow_6_started
+
+narrow_6_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+narrow_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_6_store
 
 narrow_6_loop:
 	VMOVUPD.Z        (DI), K1, Z6
@@ -1986,25 +2628,29 @@ narrow_6_loop:
 	JMP              narrow_6_loop
 
 narrow_6_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_6_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+	VMAXPD Z5, Z31, Z5
+
+narrow_6_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z5, Z31, Z5
 	VMOVUPD Z5, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2013,6 +2659,8 @@ narrow_6_store:
 narrow_not6:
 	CMPQ      (SP), $0x05
 	JNE       narrow_not5
+	TESTQ     R12, R12
+	JZ        narrow_5_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -2027,14 +2675,24 @@ narrow_not6:
 	VMOVUPD.Z (AX), K1, Z4
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_5_store
+	JMP       narrow_5_started
+
+narrow_5_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+narrow_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_5_store
 
 narrow_5_loop:
 	VMOVUPD.Z        (DI), K1, Z5
@@ -2056,22 +2714,26 @@ narrow_5_loop:
 	JMP              narrow_5_loop
 
 narrow_5_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_5_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+	VMAXPD Z4, Z31, Z4
+
+narrow_5_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z4, Z31, Z4
 	VMOVUPD Z4, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2080,6 +2742,8 @@ narrow_5_store:
 narrow_not5:
 	CMPQ      (SP), $0x04
 	JNE       narrow_not4
+	TESTQ     R12, R12
+	JZ        narrow_4_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -2092,13 +2756,22 @@ narrow_not5:
 	VMOVUPD.Z (AX), K1, Z3
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_4_store
+	JMP       narrow_4_started
+
+narrow_4_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+narrow_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_4_store
 
 narrow_4_loop:
 	VMOVUPD.Z        (DI), K1, Z4
@@ -2117,19 +2790,23 @@ narrow_4_loop:
 	JMP              narrow_4_loop
 
 narrow_4_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_4_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+	VMAXPD Z3, Z31, Z3
+
+narrow_4_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z3, Z31, Z3
 	VMOVUPD Z3, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2138,6 +2815,8 @@ narrow_4_store:
 narrow_not4:
 	CMPQ      (SP), $0x03
 	JNE       narrow_not3
+	TESTQ     R12, R12
+	JZ        narrow_3_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -2148,13 +2827,21 @@ narrow_not4:
 	VMOVUPD.Z (AX), K1, Z2
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_3_store
+	JMP       narrow_3_started
+
+narrow_3_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+narrow_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_3_store
 
 narrow_3_loop:
 	VMOVUPD.Z        (DI), K1, Z3
@@ -2172,16 +2859,20 @@ narrow_3_loop:
 	JMP              narrow_3_loop
 
 narrow_3_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_3_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+	VMAXPD Z2, Z31, Z2
+
+narrow_3_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z2, Z31, Z2
 	VMOVUPD Z2, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2190,6 +2881,8 @@ narrow_3_store:
 narrow_not3:
 	CMPQ      (SP), $0x02
 	JNE       narrow_not2
+	TESTQ     R12, R12
+	JZ        narrow_2_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
@@ -2198,13 +2891,20 @@ narrow_not3:
 	VMOVUPD.Z (AX), K1, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_2_store
+	JMP       narrow_2_started
+
+narrow_2_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+narrow_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_2_store
 
 narrow_2_loop:
 	VMOVUPD.Z        (DI), K1, Z2
@@ -2221,13 +2921,17 @@ narrow_2_loop:
 	JMP              narrow_2_loop
 
 narrow_2_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_2_plain
+	VMAXPD Z0, Z31, Z0
+	VMAXPD Z1, Z31, Z1
+
+narrow_2_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPD  Z1, Z31, Z1
 	VMOVUPD Z1, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2236,19 +2940,27 @@ narrow_2_store:
 narrow_not2:
 	CMPQ      (SP), $0x01
 	JNE       narrow_not1
+	TESTQ     R12, R12
+	JZ        narrow_1_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x03, BX
 	VMOVUPD.Z (AX), K1, Z0
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_1_store
+	JMP       narrow_1_started
+
+narrow_1_zero:
+	VPXORD Z0, Z0, Z0
+
+narrow_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_1_store
 
 narrow_1_loop:
 	VMOVUPD.Z        (DI), K1, Z1
@@ -2264,10 +2976,14 @@ narrow_1_loop:
 	JMP              narrow_1_loop
 
 narrow_1_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x03, BX
-	VMAXPD  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x03, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_1_plain
+	VMAXPD Z0, Z31, Z0
+
+narrow_1_plain:
 	VMOVUPD Z0, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -2280,7 +2996,11 @@ done:
 
 // func gemmF64AVX2(m int, n int, k int, runs int, a *float64, rowA int, colA int, skipA int, b *float64, ldb int, start *float64, ldStart int, c *float64, ldc int, floor float64)
 // Requires: AVX, FMA3
-TEXT ·gemmF64AVX2(SB), NOSPLIT, $24-120
+TEXT ·gemmF64AVX2(SB), NOSPLIT, $32-120
+	MOVQ floor+112(FP), AX
+	MOVQ $0xfff0000000000000, BX
+	SUBQ BX, AX
+	MOVQ AX, 24(SP)
 	MOVQ m+0(FP), AX
 	MOVQ AX, (SP)
 	MOVQ skipA+56(FP), AX
@@ -2306,6 +3026,8 @@ TEXT ·gemmF64AVX2(SB), NOSPLIT, $24-120
 full:
 	CMPQ    (SP), $0x06
 	JLT     full_rest
+	TESTQ   R12, R12
+	JZ      full_6_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2328,14 +3050,31 @@ full:
 	VMOVUPD 32(AX), Y11
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	LEAQ    (AX)(CX*4), BX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_6_store
+	JMP     full_6_started
+
+full_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+full_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_6_store
 
 full_6_loop:
 	VMOVUPD      (DI), Y12
@@ -2374,46 +3113,52 @@ full_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_6_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMOVUPD      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMOVUPD      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMOVUPD      Y7, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y8, Y14, Y8
-	VMOVUPD      Y8, (AX)
 	VMAXPD       Y9, Y14, Y9
-	VMOVUPD      Y9, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y10, Y14, Y10
-	VMOVUPD      Y10, (AX)
 	VMAXPD       Y11, Y14, Y11
-	VMOVUPD      Y11, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          full
+
+full_6_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y4, (AX)
+	VMOVUPD Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y6, (AX)
+	VMOVUPD Y7, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y8, (AX)
+	VMOVUPD Y9, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y10, (AX)
+	VMOVUPD Y11, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*2), R10
+	SUBQ    $0x06, (SP)
+	JMP     full
 
 full_rest:
 	CMPQ    (SP), $0x05
 	JNE     full_not5
+	TESTQ   R12, R12
+	JZ      full_5_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2433,14 +3178,29 @@ full_rest:
 	VMOVUPD 32(AX), Y9
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	LEAQ    (AX)(CX*4), BX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_5_store
+	JMP     full_5_started
+
+full_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+full_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_5_store
 
 full_5_loop:
 	VMOVUPD      (DI), Y10
@@ -2476,38 +3236,44 @@ full_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_5_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMOVUPD      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMOVUPD      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMOVUPD      Y7, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y8, Y14, Y8
-	VMOVUPD      Y8, (AX)
 	VMAXPD       Y9, Y14, Y9
-	VMOVUPD      Y9, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_5_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y4, (AX)
+	VMOVUPD Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y6, (AX)
+	VMOVUPD Y7, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y8, (AX)
+	VMOVUPD Y9, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not5:
 	CMPQ    (SP), $0x04
 	JNE     full_not4
+	TESTQ   R12, R12
+	JZ      full_4_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2524,13 +3290,26 @@ full_not5:
 	VMOVUPD 32(AX), Y7
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_4_store
+	JMP     full_4_started
+
+full_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+full_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_4_store
 
 full_4_loop:
 	VMOVUPD      (DI), Y8
@@ -2561,33 +3340,39 @@ full_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_4_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMOVUPD      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMOVUPD      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMOVUPD      Y7, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_4_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y4, (AX)
+	VMOVUPD Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y6, (AX)
+	VMOVUPD Y7, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not4:
 	CMPQ    (SP), $0x03
 	JNE     full_not3
+	TESTQ   R12, R12
+	JZ      full_3_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2601,13 +3386,24 @@ full_not4:
 	VMOVUPD 32(AX), Y5
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_3_store
+	JMP     full_3_started
+
+full_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+full_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_3_store
 
 full_3_loop:
 	VMOVUPD      (DI), Y6
@@ -2635,28 +3431,34 @@ full_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_3_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMOVUPD      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMOVUPD      Y5, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_3_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y4, (AX)
+	VMOVUPD Y5, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not3:
 	CMPQ    (SP), $0x02
 	JNE     full_not2
+	TESTQ   R12, R12
+	JZ      full_2_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2667,13 +3469,22 @@ full_not3:
 	VMOVUPD 32(AX), Y3
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_2_store
+	JMP     full_2_started
+
+full_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+full_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_2_store
 
 full_2_loop:
 	VMOVUPD      (DI), Y4
@@ -2698,23 +3509,29 @@ full_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_2_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMOVUPD      Y3, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_2_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not2:
 	CMPQ    (SP), $0x01
 	JNE     full_not1
+	TESTQ   R12, R12
+	JZ      full_1_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x03, BX
@@ -2722,13 +3539,20 @@ full_not2:
 	VMOVUPD 32(AX), Y1
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_1_store
+	JMP     full_1_started
+
+full_1_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+full_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_1_store
 
 full_1_loop:
 	VMOVUPD      (DI), Y2
@@ -2750,14 +3574,18 @@ full_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_1_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMOVUPD      Y1, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_1_plain:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not1:
 	JMP done
@@ -2770,6 +3598,8 @@ wide_mask:
 wide:
 	CMPQ       (SP), $0x06
 	JLT        wide_rest
+	TESTQ      R12, R12
+	JZ         wide_6_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -2792,14 +3622,31 @@ wide:
 	VMASKMOVPD 32(AX), Y15, Y11
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_6_store
+	JMP        wide_6_started
+
+wide_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+wide_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_6_store
 
 wide_6_loop:
 	VMOVUPD      (DI), Y12
@@ -2838,46 +3685,52 @@ wide_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_6_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMASKMOVPD   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMASKMOVPD   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y8, Y14, Y8
-	VMOVUPD      Y8, (AX)
 	VMAXPD       Y9, Y14, Y9
-	VMASKMOVPD   Y9, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y10, Y14, Y10
-	VMOVUPD      Y10, (AX)
 	VMAXPD       Y11, Y14, Y11
-	VMASKMOVPD   Y11, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          wide
+
+wide_6_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y2, (AX)
+	VMASKMOVPD Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y4, (AX)
+	VMASKMOVPD Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y6, (AX)
+	VMASKMOVPD Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y8, (AX)
+	VMASKMOVPD Y9, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y10, (AX)
+	VMASKMOVPD Y11, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	LEAQ       (R10)(CX*4), R10
+	LEAQ       (R10)(CX*2), R10
+	SUBQ       $0x06, (SP)
+	JMP        wide
 
 wide_rest:
 	CMPQ       (SP), $0x05
 	JNE        wide_not5
+	TESTQ      R12, R12
+	JZ         wide_5_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -2897,14 +3750,29 @@ wide_rest:
 	VMASKMOVPD 32(AX), Y15, Y9
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_5_store
+	JMP        wide_5_started
+
+wide_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+wide_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_5_store
 
 wide_5_loop:
 	VMOVUPD      (DI), Y10
@@ -2940,38 +3808,44 @@ wide_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_5_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMASKMOVPD   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMASKMOVPD   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y8, Y14, Y8
-	VMOVUPD      Y8, (AX)
 	VMAXPD       Y9, Y14, Y9
-	VMASKMOVPD   Y9, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_5_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y2, (AX)
+	VMASKMOVPD Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y4, (AX)
+	VMASKMOVPD Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y6, (AX)
+	VMASKMOVPD Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y8, (AX)
+	VMASKMOVPD Y9, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not5:
 	CMPQ       (SP), $0x04
 	JNE        wide_not4
+	TESTQ      R12, R12
+	JZ         wide_4_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -2988,13 +3862,26 @@ wide_not5:
 	VMASKMOVPD 32(AX), Y15, Y7
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_4_store
+	JMP        wide_4_started
+
+wide_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+wide_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_4_store
 
 wide_4_loop:
 	VMOVUPD      (DI), Y8
@@ -3025,33 +3912,39 @@ wide_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_4_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMASKMOVPD   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y6, Y14, Y6
-	VMOVUPD      Y6, (AX)
 	VMAXPD       Y7, Y14, Y7
-	VMASKMOVPD   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_4_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y2, (AX)
+	VMASKMOVPD Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y4, (AX)
+	VMASKMOVPD Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y6, (AX)
+	VMASKMOVPD Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not4:
 	CMPQ       (SP), $0x03
 	JNE        wide_not3
+	TESTQ      R12, R12
+	JZ         wide_3_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3065,13 +3958,24 @@ wide_not4:
 	VMASKMOVPD 32(AX), Y15, Y5
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_3_store
+	JMP        wide_3_started
+
+wide_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+wide_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_3_store
 
 wide_3_loop:
 	VMOVUPD      (DI), Y6
@@ -3099,28 +4003,34 @@ wide_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_3_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMOVUPD      Y4, (AX)
 	VMAXPD       Y5, Y14, Y5
-	VMASKMOVPD   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_3_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y2, (AX)
+	VMASKMOVPD Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y4, (AX)
+	VMASKMOVPD Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not3:
 	CMPQ       (SP), $0x02
 	JNE        wide_not2
+	TESTQ      R12, R12
+	JZ         wide_2_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3131,13 +4041,22 @@ wide_not3:
 	VMASKMOVPD 32(AX), Y15, Y3
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_2_store
+	JMP        wide_2_started
+
+wide_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+wide_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_2_store
 
 wide_2_loop:
 	VMOVUPD      (DI), Y4
@@ -3162,23 +4081,29 @@ wide_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_2_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMOVUPD      Y2, (AX)
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_2_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPD    Y2, (AX)
+	VMASKMOVPD Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not2:
 	CMPQ       (SP), $0x01
 	JNE        wide_not1
+	TESTQ      R12, R12
+	JZ         wide_1_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3186,13 +4111,20 @@ wide_not2:
 	VMASKMOVPD 32(AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_1_store
+	JMP        wide_1_started
+
+wide_1_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+wide_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_1_store
 
 wide_1_loop:
 	VMOVUPD      (DI), Y2
@@ -3214,14 +4146,18 @@ wide_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_1_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMOVUPD      Y0, (AX)
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_1_plain:
+	VMOVUPD    Y0, (AX)
+	VMASKMOVPD Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not1:
 	JMP done
@@ -3234,6 +4170,8 @@ narrow_mask:
 narrow:
 	CMPQ       (SP), $0x06
 	JLT        narrow_rest
+	TESTQ      R12, R12
+	JZ         narrow_6_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3250,14 +4188,25 @@ narrow:
 	VMASKMOVPD (AX), Y15, Y5
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_6_store
+	JMP        narrow_6_started
+
+narrow_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+narrow_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_6_store
 
 narrow_6_loop:
 	VMASKMOVPD   (DI), Y15, Y6
@@ -3289,34 +4238,40 @@ narrow_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_6_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMASKMOVPD   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMASKMOVPD   Y4, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y5, Y14, Y5
-	VMASKMOVPD   Y5, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          narrow
+
+narrow_6_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y3, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y4, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y5, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	LEAQ       (R10)(CX*4), R10
+	LEAQ       (R10)(CX*2), R10
+	SUBQ       $0x06, (SP)
+	JMP        narrow
 
 narrow_rest:
 	CMPQ       (SP), $0x05
 	JNE        narrow_not5
+	TESTQ      R12, R12
+	JZ         narrow_5_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3331,14 +4286,24 @@ narrow_rest:
 	VMASKMOVPD (AX), Y15, Y4
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_5_store
+	JMP        narrow_5_started
+
+narrow_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+narrow_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_5_store
 
 narrow_5_loop:
 	VMASKMOVPD   (DI), Y15, Y5
@@ -3368,28 +4333,34 @@ narrow_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_5_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMASKMOVPD   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y4, Y14, Y4
-	VMASKMOVPD   Y4, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_5_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y3, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y4, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not5:
 	CMPQ       (SP), $0x04
 	JNE        narrow_not4
+	TESTQ      R12, R12
+	JZ         narrow_4_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3402,13 +4373,22 @@ narrow_not5:
 	VMASKMOVPD (AX), Y15, Y3
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_4_store
+	JMP        narrow_4_started
+
+narrow_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+narrow_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_4_store
 
 narrow_4_loop:
 	VMASKMOVPD   (DI), Y15, Y4
@@ -3434,25 +4414,31 @@ narrow_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_4_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMASKMOVPD   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y3, Y14, Y3
-	VMASKMOVPD   Y3, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_4_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y3, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not4:
 	CMPQ       (SP), $0x03
 	JNE        narrow_not3
+	TESTQ      R12, R12
+	JZ         narrow_3_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3463,13 +4449,21 @@ narrow_not4:
 	VMASKMOVPD (AX), Y15, Y2
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_3_store
+	JMP        narrow_3_started
+
+narrow_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+narrow_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_3_store
 
 narrow_3_loop:
 	VMASKMOVPD   (DI), Y15, Y3
@@ -3493,22 +4487,28 @@ narrow_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_3_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y2, Y14, Y2
-	VMASKMOVPD   Y2, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_3_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y2, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not3:
 	CMPQ       (SP), $0x02
 	JNE        narrow_not2
+	TESTQ      R12, R12
+	JZ         narrow_2_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
@@ -3517,13 +4517,20 @@ narrow_not3:
 	VMASKMOVPD (AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_2_store
+	JMP        narrow_2_started
+
+narrow_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+narrow_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_2_store
 
 narrow_2_loop:
 	VMASKMOVPD   (DI), Y15, Y2
@@ -3545,32 +4552,44 @@ narrow_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_2_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPD       Y1, Y14, Y1
-	VMASKMOVPD   Y1, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_2_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPD Y1, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not2:
 	CMPQ       (SP), $0x01
 	JNE        narrow_not1
+	TESTQ      R12, R12
+	JZ         narrow_1_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x03, BX
 	VMASKMOVPD (AX), Y15, Y0
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_1_store
+	JMP        narrow_1_started
+
+narrow_1_zero:
+	VXORPS Y0, Y0, Y0
+
+narrow_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_1_store
 
 narrow_1_loop:
 	VMASKMOVPD   (DI), Y15, Y1
@@ -3590,12 +4609,16 @@ narrow_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x03, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_1_plain
 	VBROADCASTSD floor+112(FP), Y14
 	VMAXPD       Y0, Y14, Y0
-	VMASKMOVPD   Y0, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_1_plain:
+	VMASKMOVPD Y0, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not1:
 done:
@@ -3920,7 +4943,11 @@ done:
 
 // func gemmF32AVX512(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 // Requires: AVX, AVX512F
-TEXT ·gemmF32AVX512(SB), NOSPLIT, $24-116
+TEXT ·gemmF32AVX512(SB), NOSPLIT, $32-116
+	MOVL         floor+112(FP), AX
+	MOVL         $0xff800000, BX
+	SUBQ         BX, AX
+	MOVQ         AX, 24(SP)
 	MOVQ         m+0(FP), AX
 	MOVQ         AX, (SP)
 	MOVQ         skipA+56(FP), AX
@@ -3949,10 +4976,226 @@ TEXT ·gemmF32AVX512(SB), NOSPLIT, $24-116
 	VBROADCASTSS floor+112(FP), Z31
 	CMPQ         R9, $0x10
 	JLE          narrow
+	CMPQ         R9, $0x20
+	JLT          wide
+
+full:
+	CMPQ    (SP), $0x0c
+	JLT     wide
+	TESTQ   R12, R12
+	JZ      full_12_zero
+	MOVQ    R12, AX
+	MOVQ    ldStart+88(FP), BX
+	SHLQ    $0x02, BX
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z2
+	VMOVUPS 64(AX), Z3
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z4
+	VMOVUPS 64(AX), Z5
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z6
+	VMOVUPS 64(AX), Z7
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z8
+	VMOVUPS 64(AX), Z9
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z10
+	VMOVUPS 64(AX), Z11
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z12
+	VMOVUPS 64(AX), Z13
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z14
+	VMOVUPS 64(AX), Z15
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z18
+	VMOVUPS 64(AX), Z19
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z20
+	VMOVUPS 64(AX), Z21
+	ADDQ    BX, AX
+	VMOVUPS (AX), Z22
+	VMOVUPS 64(AX), Z23
+	ADDQ    BX, AX
+	MOVQ    AX, R12
+	JMP     full_12_started
+
+full_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+full_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_12_store
+
+full_12_loop:
+	VMOVUPS      (DI), Z24
+	VMOVUPS      64(DI), Z25
+	VBROADCASTSS (AX), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS (AX)(CX*1), Z27
+	VFMADD231PS  Z24, Z27, Z2
+	VFMADD231PS  Z25, Z27, Z3
+	VBROADCASTSS (AX)(CX*2), Z28
+	VFMADD231PS  Z24, Z28, Z4
+	VFMADD231PS  Z25, Z28, Z5
+	VBROADCASTSS (AX)(DX*1), Z29
+	VFMADD231PS  Z24, Z29, Z6
+	VFMADD231PS  Z25, Z29, Z7
+	VBROADCASTSS (BX), Z30
+	VFMADD231PS  Z24, Z30, Z8
+	VFMADD231PS  Z25, Z30, Z9
+	VBROADCASTSS (BX)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS (BX)(CX*2), Z27
+	VFMADD231PS  Z24, Z27, Z12
+	VFMADD231PS  Z25, Z27, Z13
+	VBROADCASTSS (BX)(DX*1), Z28
+	VFMADD231PS  Z24, Z28, Z14
+	VFMADD231PS  Z25, Z28, Z15
+	VBROADCASTSS (R13), Z29
+	VFMADD231PS  Z24, Z29, Z16
+	VFMADD231PS  Z25, Z29, Z17
+	VBROADCASTSS (R13)(CX*1), Z30
+	VFMADD231PS  Z24, Z30, Z18
+	VFMADD231PS  Z25, Z30, Z19
+	VBROADCASTSS (R13)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS (R13)(DX*1), Z27
+	VFMADD231PS  Z24, Z27, Z22
+	VFMADD231PS  Z25, Z27, Z23
+	ADDQ         SI, AX
+	ADDQ         SI, BX
+	ADDQ         SI, R13
+	ADDQ         R8, DI
+	DECQ         R9
+	JNZ          full_12_loop
+	DECQ         8(SP)
+	JZ           full_12_store
+	ADDQ         16(SP), AX
+	ADDQ         16(SP), BX
+	ADDQ         16(SP), R13
+	MOVQ         k+16(FP), R9
+	JMP          full_12_loop
+
+full_12_store:
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    full_12_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+	VMAXPS Z16, Z31, Z16
+	VMAXPS Z17, Z31, Z17
+	VMAXPS Z18, Z31, Z18
+	VMAXPS Z19, Z31, Z19
+	VMAXPS Z20, Z31, Z20
+	VMAXPS Z21, Z31, Z21
+	VMAXPS Z22, Z31, Z22
+	VMAXPS Z23, Z31, Z23
+
+full_12_plain:
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z2, (AX)
+	VMOVUPS Z3, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z4, (AX)
+	VMOVUPS Z5, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z6, (AX)
+	VMOVUPS Z7, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z8, (AX)
+	VMOVUPS Z9, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z10, (AX)
+	VMOVUPS Z11, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z12, (AX)
+	VMOVUPS Z13, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z14, (AX)
+	VMOVUPS Z15, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z16, (AX)
+	VMOVUPS Z17, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z18, (AX)
+	VMOVUPS Z19, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z20, (AX)
+	VMOVUPS Z21, 64(AX)
+	ADDQ    BX, AX
+	VMOVUPS Z22, (AX)
+	VMOVUPS Z23, 64(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*4), R10
+	SUBQ    $0x0c, (SP)
+	JMP     full
 
 wide:
 	CMPQ      (SP), $0x0c
 	JLT       wide_rest
+	TESTQ     R12, R12
+	JZ        wide_12_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -3993,15 +5236,44 @@ wide:
 	VMOVUPS.Z 64(AX), K2, Z23
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_12_store
+	JMP       wide_12_started
+
+wide_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+wide_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_12_store
 
 wide_12_loop:
 	VMOVUPS      (DI), Z24
@@ -4057,67 +5329,71 @@ wide_12_loop:
 	JMP          wide_12_loop
 
 wide_12_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_12_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+	VMAXPS Z16, Z31, Z16
+	VMAXPS Z17, Z31, Z17
+	VMAXPS Z18, Z31, Z18
+	VMAXPS Z19, Z31, Z19
+	VMAXPS Z20, Z31, Z20
+	VMAXPS Z21, Z31, Z21
+	VMAXPS Z22, Z31, Z22
+	VMAXPS Z23, Z31, Z23
+
+wide_12_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z14, Z31, Z14
 	VMOVUPS Z14, (AX)
-	VMAXPS  Z15, Z31, Z15
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z16, Z31, Z16
 	VMOVUPS Z16, (AX)
-	VMAXPS  Z17, Z31, Z17
 	VMOVUPS Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z18, Z31, Z18
 	VMOVUPS Z18, (AX)
-	VMAXPS  Z19, Z31, Z19
 	VMOVUPS Z19, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z20, Z31, Z20
 	VMOVUPS Z20, (AX)
-	VMAXPS  Z21, Z31, Z21
 	VMOVUPS Z21, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z22, Z31, Z22
 	VMOVUPS Z22, (AX)
-	VMAXPS  Z23, Z31, Z23
 	VMOVUPS Z23, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4130,6 +5406,8 @@ wide_12_store:
 wide_rest:
 	CMPQ      (SP), $0x0b
 	JNE       wide_not11
+	TESTQ     R12, R12
+	JZ        wide_11_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4167,15 +5445,42 @@ wide_rest:
 	VMOVUPS.Z 64(AX), K2, Z21
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_11_store
+	JMP       wide_11_started
+
+wide_11_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+wide_11_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_11_store
 
 wide_11_loop:
 	VMOVUPS      (DI), Z22
@@ -4228,62 +5533,66 @@ wide_11_loop:
 	JMP          wide_11_loop
 
 wide_11_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_11_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+	VMAXPS Z16, Z31, Z16
+	VMAXPS Z17, Z31, Z17
+	VMAXPS Z18, Z31, Z18
+	VMAXPS Z19, Z31, Z19
+	VMAXPS Z20, Z31, Z20
+	VMAXPS Z21, Z31, Z21
+
+wide_11_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z14, Z31, Z14
 	VMOVUPS Z14, (AX)
-	VMAXPS  Z15, Z31, Z15
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z16, Z31, Z16
 	VMOVUPS Z16, (AX)
-	VMAXPS  Z17, Z31, Z17
 	VMOVUPS Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z18, Z31, Z18
 	VMOVUPS Z18, (AX)
-	VMAXPS  Z19, Z31, Z19
 	VMOVUPS Z19, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z20, Z31, Z20
 	VMOVUPS Z20, (AX)
-	VMAXPS  Z21, Z31, Z21
 	VMOVUPS Z21, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4292,6 +5601,8 @@ wide_11_store:
 wide_not11:
 	CMPQ      (SP), $0x0a
 	JNE       wide_not10
+	TESTQ     R12, R12
+	JZ        wide_10_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4326,15 +5637,40 @@ wide_not11:
 	VMOVUPS.Z 64(AX), K2, Z19
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_10_store
+	JMP       wide_10_started
+
+wide_10_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+
+wide_10_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_10_store
 
 wide_10_loop:
 	VMOVUPS      (DI), Z20
@@ -4384,57 +5720,61 @@ wide_10_loop:
 	JMP          wide_10_loop
 
 wide_10_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_10_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+	VMAXPS Z16, Z31, Z16
+	VMAXPS Z17, Z31, Z17
+	VMAXPS Z18, Z31, Z18
+	VMAXPS Z19, Z31, Z19
+
+wide_10_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z14, Z31, Z14
 	VMOVUPS Z14, (AX)
-	VMAXPS  Z15, Z31, Z15
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z16, Z31, Z16
 	VMOVUPS Z16, (AX)
-	VMAXPS  Z17, Z31, Z17
 	VMOVUPS Z17, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z18, Z31, Z18
 	VMOVUPS Z18, (AX)
-	VMAXPS  Z19, Z31, Z19
 	VMOVUPS Z19, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4443,6 +5783,8 @@ wide_10_store:
 wide_not10:
 	CMPQ      (SP), $0x09
 	JNE       wide_not9
+	TESTQ     R12, R12
+	JZ        wide_9_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4474,15 +5816,38 @@ wide_not10:
 	VMOVUPS.Z 64(AX), K2, Z17
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_9_store
+	JMP       wide_9_started
+
+wide_9_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+wide_9_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_9_store
 
 wide_9_loop:
 	VMOVUPS      (DI), Z18
@@ -4529,52 +5894,56 @@ wide_9_loop:
 	JMP          wide_9_loop
 
 wide_9_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_9_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+	VMAXPS Z16, Z31, Z16
+	VMAXPS Z17, Z31, Z17
+
+wide_9_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z14, Z31, Z14
 	VMOVUPS Z14, (AX)
-	VMAXPS  Z15, Z31, Z15
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z16, Z31, Z16
 	VMOVUPS Z16, (AX)
-	VMAXPS  Z17, Z31, Z17
 	VMOVUPS Z17, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4583,6 +5952,8 @@ wide_9_store:
 wide_not9:
 	CMPQ      (SP), $0x08
 	JNE       wide_not8
+	TESTQ     R12, R12
+	JZ        wide_8_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4611,14 +5982,35 @@ wide_not9:
 	VMOVUPS.Z 64(AX), K2, Z15
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_8_store
+	JMP       wide_8_started
+
+wide_8_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+
+wide_8_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_8_store
 
 wide_8_loop:
 	VMOVUPS      (DI), Z16
@@ -4660,47 +6052,51 @@ wide_8_loop:
 	JMP          wide_8_loop
 
 wide_8_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_8_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+	VMAXPS Z14, Z31, Z14
+	VMAXPS Z15, Z31, Z15
+
+wide_8_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z14, Z31, Z14
 	VMOVUPS Z14, (AX)
-	VMAXPS  Z15, Z31, Z15
 	VMOVUPS Z15, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4709,6 +6105,8 @@ wide_8_store:
 wide_not8:
 	CMPQ      (SP), $0x07
 	JNE       wide_not7
+	TESTQ     R12, R12
+	JZ        wide_7_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4734,14 +6132,33 @@ wide_not8:
 	VMOVUPS.Z 64(AX), K2, Z13
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_7_store
+	JMP       wide_7_started
+
+wide_7_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+wide_7_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_7_store
 
 wide_7_loop:
 	VMOVUPS      (DI), Z14
@@ -4780,42 +6197,46 @@ wide_7_loop:
 	JMP          wide_7_loop
 
 wide_7_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_7_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+	VMAXPS Z12, Z31, Z12
+	VMAXPS Z13, Z31, Z13
+
+wide_7_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z12, Z31, Z12
 	VMOVUPS Z12, (AX)
-	VMAXPS  Z13, Z31, Z13
 	VMOVUPS Z13, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4824,6 +6245,8 @@ wide_7_store:
 wide_not7:
 	CMPQ      (SP), $0x06
 	JNE       wide_not6
+	TESTQ     R12, R12
+	JZ        wide_6_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4846,14 +6269,31 @@ wide_not7:
 	VMOVUPS.Z 64(AX), K2, Z11
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_6_store
+	JMP       wide_6_started
+
+wide_6_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+wide_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_6_store
 
 wide_6_loop:
 	VMOVUPS      (DI), Z12
@@ -4889,37 +6329,41 @@ wide_6_loop:
 	JMP          wide_6_loop
 
 wide_6_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_6_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+
+wide_6_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, (AX)
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -4928,6 +6372,8 @@ wide_6_store:
 wide_not6:
 	CMPQ      (SP), $0x05
 	JNE       wide_not5
+	TESTQ     R12, R12
+	JZ        wide_5_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -4947,14 +6393,29 @@ wide_not6:
 	VMOVUPS.Z 64(AX), K2, Z9
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_5_store
+	JMP       wide_5_started
+
+wide_5_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+wide_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_5_store
 
 wide_5_loop:
 	VMOVUPS      (DI), Z10
@@ -4987,32 +6448,36 @@ wide_5_loop:
 	JMP          wide_5_loop
 
 wide_5_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_5_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+
+wide_5_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, (AX)
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5021,6 +6486,8 @@ wide_5_store:
 wide_not5:
 	CMPQ      (SP), $0x04
 	JNE       wide_not4
+	TESTQ     R12, R12
+	JZ        wide_4_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5037,13 +6504,26 @@ wide_not5:
 	VMOVUPS.Z 64(AX), K2, Z7
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_4_store
+	JMP       wide_4_started
+
+wide_4_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+wide_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_4_store
 
 wide_4_loop:
 	VMOVUPS      (DI), Z8
@@ -5071,27 +6551,31 @@ wide_4_loop:
 	JMP          wide_4_loop
 
 wide_4_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_4_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+
+wide_4_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, (AX)
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5100,6 +6584,8 @@ wide_4_store:
 wide_not4:
 	CMPQ      (SP), $0x03
 	JNE       wide_not3
+	TESTQ     R12, R12
+	JZ        wide_3_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5113,13 +6599,24 @@ wide_not4:
 	VMOVUPS.Z 64(AX), K2, Z5
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_3_store
+	JMP       wide_3_started
+
+wide_3_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+wide_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_3_store
 
 wide_3_loop:
 	VMOVUPS      (DI), Z6
@@ -5144,22 +6641,26 @@ wide_3_loop:
 	JMP          wide_3_loop
 
 wide_3_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_3_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+
+wide_3_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, (AX)
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5168,6 +6669,8 @@ wide_3_store:
 wide_not3:
 	CMPQ      (SP), $0x02
 	JNE       wide_not2
+	TESTQ     R12, R12
+	JZ        wide_2_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5178,13 +6681,22 @@ wide_not3:
 	VMOVUPS.Z 64(AX), K2, Z3
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_2_store
+	JMP       wide_2_started
+
+wide_2_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+wide_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_2_store
 
 wide_2_loop:
 	VMOVUPS      (DI), Z4
@@ -5206,17 +6718,21 @@ wide_2_loop:
 	JMP          wide_2_loop
 
 wide_2_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_2_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+
+wide_2_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, (AX)
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5225,6 +6741,8 @@ wide_2_store:
 wide_not2:
 	CMPQ      (SP), $0x01
 	JNE       wide_not1
+	TESTQ     R12, R12
+	JZ        wide_1_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5232,13 +6750,20 @@ wide_not2:
 	VMOVUPS.Z 64(AX), K2, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        wide_1_store
+	JMP       wide_1_started
+
+wide_1_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+wide_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_1_store
 
 wide_1_loop:
 	VMOVUPS      (DI), Z2
@@ -5257,12 +6782,16 @@ wide_1_loop:
 	JMP          wide_1_loop
 
 wide_1_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    wide_1_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+
+wide_1_plain:
 	VMOVUPS Z0, (AX)
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K2, 64(AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5274,6 +6803,8 @@ wide_not1:
 narrow:
 	CMPQ      (SP), $0x0c
 	JLT       narrow_rest
+	TESTQ     R12, R12
+	JZ        narrow_12_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5302,15 +6833,32 @@ narrow:
 	VMOVUPS.Z (AX), K1, Z11
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_12_store
+	JMP       narrow_12_started
+
+narrow_12_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+
+narrow_12_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_12_store
 
 narrow_12_loop:
 	VMOVUPS.Z        (DI), K1, Z12
@@ -5341,43 +6889,47 @@ narrow_12_loop:
 	JMP              narrow_12_loop
 
 narrow_12_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_12_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+	VMAXPS Z11, Z31, Z11
+
+narrow_12_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z11, Z31, Z11
 	VMOVUPS Z11, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5390,6 +6942,8 @@ narrow_12_store:
 narrow_rest:
 	CMPQ      (SP), $0x0b
 	JNE       narrow_not11
+	TESTQ     R12, R12
+	JZ        narrow_11_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5416,15 +6970,31 @@ narrow_rest:
 	VMOVUPS.Z (AX), K1, Z10
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_11_store
+	JMP       narrow_11_started
+
+narrow_11_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+
+narrow_11_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_11_store
 
 narrow_11_loop:
 	VMOVUPS.Z        (DI), K1, Z11
@@ -5454,40 +7024,44 @@ narrow_11_loop:
 	JMP              narrow_11_loop
 
 narrow_11_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_11_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+	VMAXPS Z10, Z31, Z10
+
+narrow_11_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z10, Z31, Z10
 	VMOVUPS Z10, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5496,6 +7070,8 @@ narrow_11_store:
 narrow_not11:
 	CMPQ      (SP), $0x0a
 	JNE       narrow_not10
+	TESTQ     R12, R12
+	JZ        narrow_10_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5520,15 +7096,30 @@ narrow_not11:
 	VMOVUPS.Z (AX), K1, Z9
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_10_store
+	JMP       narrow_10_started
+
+narrow_10_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+narrow_10_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_10_store
 
 narrow_10_loop:
 	VMOVUPS.Z        (DI), K1, Z10
@@ -5557,37 +7148,41 @@ narrow_10_loop:
 	JMP              narrow_10_loop
 
 narrow_10_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_10_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+	VMAXPS Z9, Z31, Z9
+
+narrow_10_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z9, Z31, Z9
 	VMOVUPS Z9, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5596,6 +7191,8 @@ narrow_10_store:
 narrow_not10:
 	CMPQ      (SP), $0x09
 	JNE       narrow_not9
+	TESTQ     R12, R12
+	JZ        narrow_9_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5618,15 +7215,29 @@ narrow_not10:
 	VMOVUPS.Z (AX), K1, Z8
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	LEAQ      (BX)(CX*4), R13
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_9_store
+	JMP       narrow_9_started
+
+narrow_9_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+
+narrow_9_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	LEAQ  (BX)(CX*4), R13
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_9_store
 
 narrow_9_loop:
 	VMOVUPS.Z        (DI), K1, Z9
@@ -5654,34 +7265,38 @@ narrow_9_loop:
 	JMP              narrow_9_loop
 
 narrow_9_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_9_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+	VMAXPS Z8, Z31, Z8
+
+narrow_9_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z8, Z31, Z8
 	VMOVUPS Z8, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5690,6 +7305,8 @@ narrow_9_store:
 narrow_not9:
 	CMPQ      (SP), $0x08
 	JNE       narrow_not8
+	TESTQ     R12, R12
+	JZ        narrow_8_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5710,14 +7327,27 @@ narrow_not9:
 	VMOVUPS.Z (AX), K1, Z7
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_8_store
+	JMP       narrow_8_started
+
+narrow_8_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+narrow_8_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_8_store
 
 narrow_8_loop:
 	VMOVUPS.Z        (DI), K1, Z8
@@ -5742,31 +7372,35 @@ narrow_8_loop:
 	JMP              narrow_8_loop
 
 narrow_8_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_8_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+	VMAXPS Z7, Z31, Z7
+
+narrow_8_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z7, Z31, Z7
 	VMOVUPS Z7, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5775,6 +7409,8 @@ narrow_8_store:
 narrow_not8:
 	CMPQ      (SP), $0x07
 	JNE       narrow_not7
+	TESTQ     R12, R12
+	JZ        narrow_7_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5793,14 +7429,26 @@ narrow_not8:
 	VMOVUPS.Z (AX), K1, Z6
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_7_store
+	JMP       narrow_7_started
+
+narrow_7_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+
+narrow_7_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_7_store
 
 narrow_7_loop:
 	VMOVUPS.Z        (DI), K1, Z7
@@ -5824,28 +7472,32 @@ narrow_7_loop:
 	JMP              narrow_7_loop
 
 narrow_7_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_7_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+	VMAXPS Z6, Z31, Z6
+
+narrow_7_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z6, Z31, Z6
 	VMOVUPS Z6, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5854,6 +7506,8 @@ narrow_7_store:
 narrow_not7:
 	CMPQ      (SP), $0x06
 	JNE       narrow_not6
+	TESTQ     R12, R12
+	JZ        narrow_6_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5870,14 +7524,25 @@ narrow_not7:
 	VMOVUPS.Z (AX), K1, Z5
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_6_store
+	JMP       narrow_6_started
+
+narrow_6_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+narrow_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_6_store
 
 narrow_6_loop:
 	VMOVUPS.Z        (DI), K1, Z6
@@ -5900,25 +7565,29 @@ narrow_6_loop:
 	JMP              narrow_6_loop
 
 narrow_6_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_6_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+	VMAXPS Z5, Z31, Z5
+
+narrow_6_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z5, Z31, Z5
 	VMOVUPS Z5, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5927,6 +7596,8 @@ narrow_6_store:
 narrow_not6:
 	CMPQ      (SP), $0x05
 	JNE       narrow_not5
+	TESTQ     R12, R12
+	JZ        narrow_5_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -5941,14 +7612,24 @@ narrow_not6:
 	VMOVUPS.Z (AX), K1, Z4
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	LEAQ      (AX)(CX*4), BX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_5_store
+	JMP       narrow_5_started
+
+narrow_5_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+
+narrow_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_5_store
 
 narrow_5_loop:
 	VMOVUPS.Z        (DI), K1, Z5
@@ -5970,22 +7651,26 @@ narrow_5_loop:
 	JMP              narrow_5_loop
 
 narrow_5_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_5_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+	VMAXPS Z4, Z31, Z4
+
+narrow_5_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z4, Z31, Z4
 	VMOVUPS Z4, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -5994,6 +7679,8 @@ narrow_5_store:
 narrow_not5:
 	CMPQ      (SP), $0x04
 	JNE       narrow_not4
+	TESTQ     R12, R12
+	JZ        narrow_4_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -6006,13 +7693,22 @@ narrow_not5:
 	VMOVUPS.Z (AX), K1, Z3
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_4_store
+	JMP       narrow_4_started
+
+narrow_4_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+
+narrow_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_4_store
 
 narrow_4_loop:
 	VMOVUPS.Z        (DI), K1, Z4
@@ -6031,19 +7727,23 @@ narrow_4_loop:
 	JMP              narrow_4_loop
 
 narrow_4_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_4_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+	VMAXPS Z3, Z31, Z3
+
+narrow_4_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z3, Z31, Z3
 	VMOVUPS Z3, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -6052,6 +7752,8 @@ narrow_4_store:
 narrow_not4:
 	CMPQ      (SP), $0x03
 	JNE       narrow_not3
+	TESTQ     R12, R12
+	JZ        narrow_3_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -6062,13 +7764,21 @@ narrow_not4:
 	VMOVUPS.Z (AX), K1, Z2
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_3_store
+	JMP       narrow_3_started
+
+narrow_3_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+
+narrow_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_3_store
 
 narrow_3_loop:
 	VMOVUPS.Z        (DI), K1, Z3
@@ -6086,16 +7796,20 @@ narrow_3_loop:
 	JMP              narrow_3_loop
 
 narrow_3_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_3_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+	VMAXPS Z2, Z31, Z2
+
+narrow_3_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z2, Z31, Z2
 	VMOVUPS Z2, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -6104,6 +7818,8 @@ narrow_3_store:
 narrow_not3:
 	CMPQ      (SP), $0x02
 	JNE       narrow_not2
+	TESTQ     R12, R12
+	JZ        narrow_2_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
@@ -6112,13 +7828,20 @@ narrow_not3:
 	VMOVUPS.Z (AX), K1, Z1
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_2_store
+	JMP       narrow_2_started
+
+narrow_2_zero:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+
+narrow_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_2_store
 
 narrow_2_loop:
 	VMOVUPS.Z        (DI), K1, Z2
@@ -6135,13 +7858,17 @@ narrow_2_loop:
 	JMP              narrow_2_loop
 
 narrow_2_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_2_plain
+	VMAXPS Z0, Z31, Z0
+	VMAXPS Z1, Z31, Z1
+
+narrow_2_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
-	VMAXPS  Z1, Z31, Z1
 	VMOVUPS Z1, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -6150,19 +7877,27 @@ narrow_2_store:
 narrow_not2:
 	CMPQ      (SP), $0x01
 	JNE       narrow_not1
+	TESTQ     R12, R12
+	JZ        narrow_1_zero
 	MOVQ      R12, AX
 	MOVQ      ldStart+88(FP), BX
 	SHLQ      $0x02, BX
 	VMOVUPS.Z (AX), K1, Z0
 	ADDQ      BX, AX
 	MOVQ      AX, R12
-	MOVQ      R10, AX
-	MOVQ      b+64(FP), DI
-	MOVQ      runs+24(FP), R9
-	MOVQ      R9, 8(SP)
-	MOVQ      k+16(FP), R9
-	TESTQ     R9, R9
-	JZ        narrow_1_store
+	JMP       narrow_1_started
+
+narrow_1_zero:
+	VPXORD Z0, Z0, Z0
+
+narrow_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_1_store
 
 narrow_1_loop:
 	VMOVUPS.Z        (DI), K1, Z1
@@ -6178,10 +7913,14 @@ narrow_1_loop:
 	JMP              narrow_1_loop
 
 narrow_1_store:
-	MOVQ    R11, AX
-	MOVQ    ldc+104(FP), BX
-	SHLQ    $0x02, BX
-	VMAXPS  Z0, Z31, Z0
+	MOVQ   R11, AX
+	MOVQ   ldc+104(FP), BX
+	SHLQ   $0x02, BX
+	CMPQ   24(SP), $0x00
+	JEQ    narrow_1_plain
+	VMAXPS Z0, Z31, Z0
+
+narrow_1_plain:
 	VMOVUPS Z0, K1, (AX)
 	ADDQ    BX, AX
 	MOVQ    AX, R11
@@ -6194,7 +7933,11 @@ done:
 
 // func gemmF32AVX2(m int, n int, k int, runs int, a *float32, rowA int, colA int, skipA int, b *float32, ldb int, start *float32, ldStart int, c *float32, ldc int, floor float32)
 // Requires: AVX, FMA3
-TEXT ·gemmF32AVX2(SB), NOSPLIT, $24-116
+TEXT ·gemmF32AVX2(SB), NOSPLIT, $32-116
+	MOVL floor+112(FP), AX
+	MOVL $0xff800000, BX
+	SUBQ BX, AX
+	MOVQ AX, 24(SP)
 	MOVQ m+0(FP), AX
 	MOVQ AX, (SP)
 	MOVQ skipA+56(FP), AX
@@ -6220,6 +7963,8 @@ TEXT ·gemmF32AVX2(SB), NOSPLIT, $24-116
 full:
 	CMPQ    (SP), $0x06
 	JLT     full_rest
+	TESTQ   R12, R12
+	JZ      full_6_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6242,14 +7987,31 @@ full:
 	VMOVUPS 32(AX), Y11
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	LEAQ    (AX)(CX*4), BX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_6_store
+	JMP     full_6_started
+
+full_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+full_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_6_store
 
 full_6_loop:
 	VMOVUPS      (DI), Y12
@@ -6288,46 +8050,52 @@ full_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_6_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y8, Y14, Y8
-	VMOVUPS      Y8, (AX)
 	VMAXPS       Y9, Y14, Y9
-	VMOVUPS      Y9, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y10, Y14, Y10
-	VMOVUPS      Y10, (AX)
 	VMAXPS       Y11, Y14, Y11
-	VMOVUPS      Y11, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          full
+
+full_6_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y8, (AX)
+	VMOVUPS Y9, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y10, (AX)
+	VMOVUPS Y11, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	LEAQ    (R10)(CX*4), R10
+	LEAQ    (R10)(CX*2), R10
+	SUBQ    $0x06, (SP)
+	JMP     full
 
 full_rest:
 	CMPQ    (SP), $0x05
 	JNE     full_not5
+	TESTQ   R12, R12
+	JZ      full_5_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6347,14 +8115,29 @@ full_rest:
 	VMOVUPS 32(AX), Y9
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	LEAQ    (AX)(CX*4), BX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_5_store
+	JMP     full_5_started
+
+full_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+full_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_5_store
 
 full_5_loop:
 	VMOVUPS      (DI), Y10
@@ -6390,38 +8173,44 @@ full_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_5_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y8, Y14, Y8
-	VMOVUPS      Y8, (AX)
 	VMAXPS       Y9, Y14, Y9
-	VMOVUPS      Y9, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_5_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y8, (AX)
+	VMOVUPS Y9, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not5:
 	CMPQ    (SP), $0x04
 	JNE     full_not4
+	TESTQ   R12, R12
+	JZ      full_4_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6438,13 +8227,26 @@ full_not5:
 	VMOVUPS 32(AX), Y7
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_4_store
+	JMP     full_4_started
+
+full_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+full_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_4_store
 
 full_4_loop:
 	VMOVUPS      (DI), Y8
@@ -6475,33 +8277,39 @@ full_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_4_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMOVUPS      Y7, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_4_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not4:
 	CMPQ    (SP), $0x03
 	JNE     full_not3
+	TESTQ   R12, R12
+	JZ      full_3_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6515,13 +8323,24 @@ full_not4:
 	VMOVUPS 32(AX), Y5
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_3_store
+	JMP     full_3_started
+
+full_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+full_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_3_store
 
 full_3_loop:
 	VMOVUPS      (DI), Y6
@@ -6549,28 +8368,34 @@ full_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_3_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMOVUPS      Y5, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_3_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not3:
 	CMPQ    (SP), $0x02
 	JNE     full_not2
+	TESTQ   R12, R12
+	JZ      full_2_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6581,13 +8406,22 @@ full_not3:
 	VMOVUPS 32(AX), Y3
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_2_store
+	JMP     full_2_started
+
+full_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+full_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_2_store
 
 full_2_loop:
 	VMOVUPS      (DI), Y4
@@ -6612,23 +8446,29 @@ full_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_2_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMOVUPS      Y3, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_2_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not2:
 	CMPQ    (SP), $0x01
 	JNE     full_not1
+	TESTQ   R12, R12
+	JZ      full_1_zero
 	MOVQ    R12, AX
 	MOVQ    ldStart+88(FP), BX
 	SHLQ    $0x02, BX
@@ -6636,13 +8476,20 @@ full_not2:
 	VMOVUPS 32(AX), Y1
 	ADDQ    BX, AX
 	MOVQ    AX, R12
-	MOVQ    R10, AX
-	MOVQ    b+64(FP), DI
-	MOVQ    runs+24(FP), R9
-	MOVQ    R9, 8(SP)
-	MOVQ    k+16(FP), R9
-	TESTQ   R9, R9
-	JZ      full_1_store
+	JMP     full_1_started
+
+full_1_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+full_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    full_1_store
 
 full_1_loop:
 	VMOVUPS      (DI), Y2
@@ -6664,14 +8511,18 @@ full_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          full_1_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMOVUPS      Y1, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+full_1_plain:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	ADDQ    BX, AX
+	MOVQ    AX, R11
+	JMP     done
 
 full_not1:
 	JMP done
@@ -6684,6 +8535,8 @@ wide_mask:
 wide:
 	CMPQ       (SP), $0x06
 	JLT        wide_rest
+	TESTQ      R12, R12
+	JZ         wide_6_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -6706,14 +8559,31 @@ wide:
 	VMASKMOVPS 32(AX), Y15, Y11
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_6_store
+	JMP        wide_6_started
+
+wide_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+wide_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_6_store
 
 wide_6_loop:
 	VMOVUPS      (DI), Y12
@@ -6752,46 +8622,52 @@ wide_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_6_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMASKMOVPS   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMASKMOVPS   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y8, Y14, Y8
-	VMOVUPS      Y8, (AX)
 	VMAXPS       Y9, Y14, Y9
-	VMASKMOVPS   Y9, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y10, Y14, Y10
-	VMOVUPS      Y10, (AX)
 	VMAXPS       Y11, Y14, Y11
-	VMASKMOVPS   Y11, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          wide
+
+wide_6_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y8, (AX)
+	VMASKMOVPS Y9, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y10, (AX)
+	VMASKMOVPS Y11, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	LEAQ       (R10)(CX*4), R10
+	LEAQ       (R10)(CX*2), R10
+	SUBQ       $0x06, (SP)
+	JMP        wide
 
 wide_rest:
 	CMPQ       (SP), $0x05
 	JNE        wide_not5
+	TESTQ      R12, R12
+	JZ         wide_5_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -6811,14 +8687,29 @@ wide_rest:
 	VMASKMOVPS 32(AX), Y15, Y9
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_5_store
+	JMP        wide_5_started
+
+wide_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+wide_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_5_store
 
 wide_5_loop:
 	VMOVUPS      (DI), Y10
@@ -6854,38 +8745,44 @@ wide_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_5_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMASKMOVPS   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMASKMOVPS   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y8, Y14, Y8
-	VMOVUPS      Y8, (AX)
 	VMAXPS       Y9, Y14, Y9
-	VMASKMOVPS   Y9, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_5_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y8, (AX)
+	VMASKMOVPS Y9, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not5:
 	CMPQ       (SP), $0x04
 	JNE        wide_not4
+	TESTQ      R12, R12
+	JZ         wide_4_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -6902,13 +8799,26 @@ wide_not5:
 	VMASKMOVPS 32(AX), Y15, Y7
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_4_store
+	JMP        wide_4_started
+
+wide_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+wide_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_4_store
 
 wide_4_loop:
 	VMOVUPS      (DI), Y8
@@ -6939,33 +8849,39 @@ wide_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_4_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMASKMOVPS   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y6, Y14, Y6
-	VMOVUPS      Y6, (AX)
 	VMAXPS       Y7, Y14, Y7
-	VMASKMOVPS   Y7, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_4_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y6, (AX)
+	VMASKMOVPS Y7, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not4:
 	CMPQ       (SP), $0x03
 	JNE        wide_not3
+	TESTQ      R12, R12
+	JZ         wide_3_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -6979,13 +8895,24 @@ wide_not4:
 	VMASKMOVPS 32(AX), Y15, Y5
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_3_store
+	JMP        wide_3_started
+
+wide_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+wide_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_3_store
 
 wide_3_loop:
 	VMOVUPS      (DI), Y6
@@ -7013,28 +8940,34 @@ wide_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_3_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMOVUPS      Y4, (AX)
 	VMAXPS       Y5, Y14, Y5
-	VMASKMOVPS   Y5, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_3_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y4, (AX)
+	VMASKMOVPS Y5, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not3:
 	CMPQ       (SP), $0x02
 	JNE        wide_not2
+	TESTQ      R12, R12
+	JZ         wide_2_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7045,13 +8978,22 @@ wide_not3:
 	VMASKMOVPS 32(AX), Y15, Y3
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_2_store
+	JMP        wide_2_started
+
+wide_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+wide_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_2_store
 
 wide_2_loop:
 	VMOVUPS      (DI), Y4
@@ -7076,23 +9018,29 @@ wide_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_2_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMOVUPS      Y2, (AX)
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_2_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	VMOVUPS    Y2, (AX)
+	VMASKMOVPS Y3, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not2:
 	CMPQ       (SP), $0x01
 	JNE        wide_not1
+	TESTQ      R12, R12
+	JZ         wide_1_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7100,13 +9048,20 @@ wide_not2:
 	VMASKMOVPS 32(AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         wide_1_store
+	JMP        wide_1_started
+
+wide_1_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+wide_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    wide_1_store
 
 wide_1_loop:
 	VMOVUPS      (DI), Y2
@@ -7128,14 +9083,18 @@ wide_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          wide_1_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMOVUPS      Y0, (AX)
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, 32(AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+wide_1_plain:
+	VMOVUPS    Y0, (AX)
+	VMASKMOVPS Y1, Y15, 32(AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 wide_not1:
 	JMP done
@@ -7148,6 +9107,8 @@ narrow_mask:
 narrow:
 	CMPQ       (SP), $0x06
 	JLT        narrow_rest
+	TESTQ      R12, R12
+	JZ         narrow_6_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7164,14 +9125,25 @@ narrow:
 	VMASKMOVPS (AX), Y15, Y5
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_6_store
+	JMP        narrow_6_started
+
+narrow_6_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+narrow_6_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_6_store
 
 narrow_6_loop:
 	VMASKMOVPS   (DI), Y15, Y6
@@ -7203,34 +9175,40 @@ narrow_6_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_6_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMASKMOVPS   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMASKMOVPS   Y4, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y5, Y14, Y5
-	VMASKMOVPS   Y5, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	LEAQ         (R10)(CX*4), R10
-	LEAQ         (R10)(CX*2), R10
-	SUBQ         $0x06, (SP)
-	JMP          narrow
+
+narrow_6_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y3, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y4, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y5, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	LEAQ       (R10)(CX*4), R10
+	LEAQ       (R10)(CX*2), R10
+	SUBQ       $0x06, (SP)
+	JMP        narrow
 
 narrow_rest:
 	CMPQ       (SP), $0x05
 	JNE        narrow_not5
+	TESTQ      R12, R12
+	JZ         narrow_5_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7245,14 +9223,24 @@ narrow_rest:
 	VMASKMOVPS (AX), Y15, Y4
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	LEAQ       (AX)(CX*4), BX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_5_store
+	JMP        narrow_5_started
+
+narrow_5_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+
+narrow_5_started:
+	MOVQ  R10, AX
+	LEAQ  (AX)(CX*4), BX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_5_store
 
 narrow_5_loop:
 	VMASKMOVPS   (DI), Y15, Y5
@@ -7282,28 +9270,34 @@ narrow_5_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_5_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMASKMOVPS   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y4, Y14, Y4
-	VMASKMOVPS   Y4, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_5_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y3, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y4, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not5:
 	CMPQ       (SP), $0x04
 	JNE        narrow_not4
+	TESTQ      R12, R12
+	JZ         narrow_4_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7316,13 +9310,22 @@ narrow_not5:
 	VMASKMOVPS (AX), Y15, Y3
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_4_store
+	JMP        narrow_4_started
+
+narrow_4_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+narrow_4_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_4_store
 
 narrow_4_loop:
 	VMASKMOVPS   (DI), Y15, Y4
@@ -7348,25 +9351,31 @@ narrow_4_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_4_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMASKMOVPS   Y2, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y3, Y14, Y3
-	VMASKMOVPS   Y3, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_4_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y3, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not4:
 	CMPQ       (SP), $0x03
 	JNE        narrow_not3
+	TESTQ      R12, R12
+	JZ         narrow_3_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7377,13 +9386,21 @@ narrow_not4:
 	VMASKMOVPS (AX), Y15, Y2
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_3_store
+	JMP        narrow_3_started
+
+narrow_3_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+
+narrow_3_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_3_store
 
 narrow_3_loop:
 	VMASKMOVPS   (DI), Y15, Y3
@@ -7407,22 +9424,28 @@ narrow_3_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_3_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y2, Y14, Y2
-	VMASKMOVPS   Y2, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_3_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y2, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not3:
 	CMPQ       (SP), $0x02
 	JNE        narrow_not2
+	TESTQ      R12, R12
+	JZ         narrow_2_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
@@ -7431,13 +9454,20 @@ narrow_not3:
 	VMASKMOVPS (AX), Y15, Y1
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_2_store
+	JMP        narrow_2_started
+
+narrow_2_zero:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+narrow_2_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_2_store
 
 narrow_2_loop:
 	VMASKMOVPS   (DI), Y15, Y2
@@ -7459,32 +9489,44 @@ narrow_2_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_2_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
 	VMAXPS       Y1, Y14, Y1
-	VMASKMOVPS   Y1, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_2_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	VMASKMOVPS Y1, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not2:
 	CMPQ       (SP), $0x01
 	JNE        narrow_not1
+	TESTQ      R12, R12
+	JZ         narrow_1_zero
 	MOVQ       R12, AX
 	MOVQ       ldStart+88(FP), BX
 	SHLQ       $0x02, BX
 	VMASKMOVPS (AX), Y15, Y0
 	ADDQ       BX, AX
 	MOVQ       AX, R12
-	MOVQ       R10, AX
-	MOVQ       b+64(FP), DI
-	MOVQ       runs+24(FP), R9
-	MOVQ       R9, 8(SP)
-	MOVQ       k+16(FP), R9
-	TESTQ      R9, R9
-	JZ         narrow_1_store
+	JMP        narrow_1_started
+
+narrow_1_zero:
+	VXORPS Y0, Y0, Y0
+
+narrow_1_started:
+	MOVQ  R10, AX
+	MOVQ  b+64(FP), DI
+	MOVQ  runs+24(FP), R9
+	MOVQ  R9, 8(SP)
+	MOVQ  k+16(FP), R9
+	TESTQ R9, R9
+	JZ    narrow_1_store
 
 narrow_1_loop:
 	VMASKMOVPS   (DI), Y15, Y1
@@ -7504,12 +9546,16 @@ narrow_1_store:
 	MOVQ         R11, AX
 	MOVQ         ldc+104(FP), BX
 	SHLQ         $0x02, BX
+	CMPQ         24(SP), $0x00
+	JEQ          narrow_1_plain
 	VBROADCASTSS floor+112(FP), Y14
 	VMAXPS       Y0, Y14, Y0
-	VMASKMOVPS   Y0, Y15, (AX)
-	ADDQ         BX, AX
-	MOVQ         AX, R11
-	JMP          done
+
+narrow_1_plain:
+	VMASKMOVPS Y0, Y15, (AX)
+	ADDQ       BX, AX
+	MOVQ       AX, R11
+	JMP        done
 
 narrow_not1:
 done:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -24,6 +25,8 @@ var (
 
 	// On the stack: what is read once in a tile or a run.
 	rowsLeft, runsLeft, skipA Mem
+	// noFloor is zero when floor is minus infinity.
+	noFloor Mem
 )
 
 // rowMem is element (r, p) of op(A) in the inner loop.
@@ -54,9 +57,18 @@ func gemmText(e elem, level string, columns int) {
 		"",
 		"	c[i*ldc+j] = max(floor, start[i*ldStart+j] + sum over r < runs and p < k of A[i,r,p]*b[(r*k+p)*ldb+j])",
 		"",
-		fmt.Sprintf("for i < m and j < n, where runs >= 1 and 1 <= n <= %d.", columns))
-	locals := AllocLocal(24)
-	rowsLeft, runsLeft, skipA = locals, locals.Offset(8), locals.Offset(16)
+		fmt.Sprintf("for i < m and j < n, where runs >= 1 and 1 <= n <= %d. A nil start stands for zeros.", columns))
+	locals := AllocLocal(32)
+	rowsLeft, runsLeft, skipA, noFloor = locals, locals.Offset(8), locals.Offset(16), locals.Offset(24)
+	if e.size == 8 {
+		MOVQ(argMem("floor"), row0)
+		MOVQ(U64(math.Float64bits(math.Inf(-1))), row4)
+	} else {
+		MOVL(argMem("floor"), row0.As32())
+		MOVL(U32(math.Float32bits(float32(math.Inf(-1)))), row4.As32())
+	}
+	SUBQ(row4, row0)
+	MOVQ(row0, noFloor)
 	arg("m", row0)
 	MOVQ(row0, rowsLeft)
 	stride(e, "skipA", row0)
@@ -79,6 +91,8 @@ type tile struct {
 	regs          []reg.VecPhysical
 	// load and store move vector v of a row between memory and a register.
 	load, store func(v int, mem Mem, r reg.Register)
+	// zero clears a register.
+	zero func(r reg.Register)
 	// floor returns a register that holds floor in every lane. The operands of
 	// the inner loop are dead by then.
 	floor func() reg.Register
@@ -90,6 +104,8 @@ func (t tile) acc(r, v int) reg.VecPhysical { return t.regs[r*t.vectors+v] }
 
 // emit writes the tile's code and leaves the pointers at the next rows.
 func (t tile) emit() {
+	TESTQ(startPtr, startPtr)
+	JZ(LabelRef(t.label + "_zero"))
 	MOVQ(startPtr, row0)
 	stride(t.e, "ldStart", row4)
 	for r := range t.rows {
@@ -99,6 +115,14 @@ func (t tile) emit() {
 		ADDQ(row4, row0)
 	}
 	MOVQ(row0, startPtr)
+	JMP(LabelRef(t.label + "_started"))
+	Label(t.label + "_zero")
+	for r := range t.rows {
+		for v := range t.vectors {
+			t.zero(t.acc(r, v))
+		}
+	}
+	Label(t.label + "_started")
 
 	walks := []reg.GPPhysical{row0, row4, row8}[:(t.rows+3)/4]
 	MOVQ(aPtr, row0)
@@ -145,11 +169,20 @@ func (t tile) emit() {
 	Label(t.label + "_store")
 	MOVQ(cPtr, row0)
 	stride(t.e, "ldc", row4)
+	// Without a floor, which is most calls, the maxima are left out: they take
+	// the ports of the products.
+	CMPQ(noFloor, U8(0))
+	JEQ(LabelRef(t.label + "_plain"))
 	floor := t.floor()
 	for r := range t.rows {
 		for v := range t.vectors {
 			// The second source, here the sum, wins when it is NaN.
 			t.e.max(t.acc(r, v), floor, t.acc(r, v))
+		}
+	}
+	Label(t.label + "_plain")
+	for r := range t.rows {
+		for v := range t.vectors {
 			t.store(v, at(row0, v*t.bytes), t.acc(r, v))
 		}
 		ADDQ(row4, row0)
@@ -160,10 +193,28 @@ func (t tile) emit() {
 // rowLoop writes the loop over all rows of the panel: full tiles, then one tile
 // for the rest.
 func (t tile) rowLoop() {
+	base := t.label
+	t.fullTiles(base + "_rest")
+	Label(base + "_rest")
+	for r := t.rows - 1; r >= 1; r-- {
+		next := fmt.Sprintf("%s_not%d", base, r)
+		CMPQ(rowsLeft, U8(r))
+		JNE(LabelRef(next))
+		t.rows, t.label = r, fmt.Sprintf("%s_%d", base, r)
+		t.emit()
+		JMP(LabelRef("done"))
+		Label(next)
+	}
+	JMP(LabelRef("done"))
+}
+
+// fullTiles writes the loop over full tiles, which goes to rest with the
+// remaining rows.
+func (t tile) fullTiles(rest string) {
 	base, full := t.label, t.rows
 	Label(base)
 	CMPQ(rowsLeft, U8(full))
-	JLT(LabelRef(base + "_rest"))
+	JLT(LabelRef(rest))
 	t.label = fmt.Sprintf("%s_%d", base, full)
 	t.emit()
 	for left := full; left > 0; {
@@ -176,18 +227,6 @@ func (t tile) rowLoop() {
 	}
 	SUBQ(U8(full), rowsLeft)
 	JMP(LabelRef(base))
-
-	Label(base + "_rest")
-	for r := full - 1; r >= 1; r-- {
-		next := fmt.Sprintf("%s_not%d", base, r)
-		CMPQ(rowsLeft, U8(r))
-		JNE(LabelRef(next))
-		t.rows, t.label = r, fmt.Sprintf("%s_%d", base, r)
-		t.emit()
-		JMP(LabelRef("done"))
-		Label(next)
-	}
-	JMP(LabelRef("done"))
 }
 
 // tileRows is the number of rows of the AVX-512 tiles: with two vectors 24 sums,
@@ -214,24 +253,34 @@ func gemmAVX512(e elem) {
 	e.broadcast(argMem("floor"), floor)
 	CMPQ(count, U8(lanes))
 	JLE(LabelRef("narrow"))
+	CMPQ(count, U8(2*lanes))
+	JLT(LabelRef("wide"))
 
+	// A masked load takes a port of the products besides that of loads, hence
+	// code of its own for full tiles of full panels.
 	t := tile{
-		e: e, label: "wide", rows: tileRows, vectors: 2, bytes: bytesZ, regs: regsZ[:31],
-		load: func(v int, m Mem, r reg.Register) {
-			if v == 0 {
-				e.move(m, r)
-			} else {
-				e.moveZero(m, reg.K2, r)
-			}
-		},
-		store: func(v int, m Mem, r reg.Register) {
-			if v == 0 {
-				e.move(r, m)
-			} else {
-				e.move(r, reg.K2, m)
-			}
-		},
+		e: e, label: "full", rows: tileRows, vectors: 2, bytes: bytesZ, regs: regsZ[:31],
+		load:  func(_ int, m Mem, r reg.Register) { e.move(m, r) },
+		store: func(_ int, m Mem, r reg.Register) { e.move(r, m) },
+		zero:  func(r reg.Register) { VPXORD(r, r, r) },
 		floor: func() reg.Register { return floor },
+	}
+	t.fullTiles("wide")
+
+	t.label = "wide"
+	t.load = func(v int, m Mem, r reg.Register) {
+		if v == 0 {
+			e.move(m, r)
+		} else {
+			e.moveZero(m, reg.K2, r)
+		}
+	}
+	t.store = func(v int, m Mem, r reg.Register) {
+		if v == 0 {
+			e.move(r, m)
+		} else {
+			e.move(r, reg.K2, m)
+		}
 	}
 	t.rowLoop()
 
@@ -252,6 +301,7 @@ func gemmAVX2(e elem) {
 
 	t := tile{
 		e: e, rows: 6, bytes: bytesY,
+		zero: func(r reg.Register) { VXORPS(r, r, r) },
 		floor: func() reg.Register {
 			e.broadcast(argMem("floor"), reg.Y14)
 			return reg.Y14
