@@ -77,8 +77,6 @@ type normJob[T Float] struct {
 	relu              bool
 	y, x, residual, d []T
 	dy, out           []T
-	pool              *MaxPool[T]
-	argmax            []uint8
 }
 
 type normKind uint8
@@ -87,7 +85,6 @@ const (
 	normSums normKind = iota
 	normApply
 	normBackwardSums
-	normBackwardSumsPool
 	normBackwardApply
 )
 
@@ -194,37 +191,30 @@ func (b *BatchNorm[T]) BackwardSums(s *Scratch[T], d, dgamma, dbeta, dy, out, x 
 	if out != nil {
 		checkImages("BatchNorm.BackwardSums", "out", n, image, len(out))
 	}
-	b.backwardSums(s, dgamma, dbeta, n, normJob[T]{kind: normBackwardSums, s: s, d: d, dy: dy, out: out, x: x, pixels: pixels})
+	grow(&s.sums, 2*n*b.channels)
+	b.job = normJob[T]{kind: normBackwardSums, s: s, d: d, dy: dy, out: out, x: x, pixels: pixels}
+	s.run(n, b)
+	b.job = normJob[T]{}
+	b.endBackward(s, dgamma, dbeta, n)
 }
 
-// BackwardSumsPool is BackwardSums behind a max pool: dy is the gradient of the
-// pool's output, out that output after a ReLU, which may stand before or behind
-// the pool, or nil for no ReLU. d and x are the size of the pool's input.
-func (b *BatchNorm[T]) BackwardSumsPool(s *Scratch[T], d, dgamma, dbeta, dy, out, x []T, n int, pool *MaxPool[T], argmax []uint8) {
-	b.checkParameters("BackwardSumsPool", dgamma, dbeta)
-	b.checkBatch("BackwardSumsPool", n, pool.inH*pool.inW)
+// BackwardSumsPool is BackwardSums behind a max pool, on images of the size of
+// the pool's output: dy is the gradient of that output, out the output after a
+// ReLU, which may stand before or behind the pool, or nil for no ReLU, and x are
+// the elements of Apply's input at the maxima ([MaxPool.ForwardNorm] returns
+// them). d is the gradient of the pool's output behind the ReLU. All other
+// elements of the pool's input have the gradient zero, so that the sums over
+// the windows are those over the pixels.
+func (b *BatchNorm[T]) BackwardSumsPool(s *Scratch[T], d, dgamma, dbeta, dy, out, x []T, n int, pool *MaxPool[T]) {
 	if pool.channels != b.channels {
 		panic(fmt.Sprintf("kernel.BatchNorm.BackwardSumsPool: pool of %d channels behind %d", pool.channels, b.channels))
 	}
-	checkImages("BatchNorm.BackwardSumsPool", "d", n, pool.InLen(), len(d))
-	checkImages("BatchNorm.BackwardSumsPool", "x", n, pool.InLen(), len(x))
-	checkImages("BatchNorm.BackwardSumsPool", "dy", n, pool.OutLen(), len(dy))
-	checkImages("BatchNorm.BackwardSumsPool", "argmax", n, pool.OutLen(), len(argmax))
-	if out != nil {
-		checkImages("BatchNorm.BackwardSumsPool", "out", n, pool.OutLen(), len(out))
-	}
-	b.backwardSums(s, dgamma, dbeta, n, normJob[T]{
-		kind: normBackwardSumsPool, s: s, d: d, dy: dy, out: out, x: x, pixels: pool.inH * pool.inW, pool: pool, argmax: argmax,
-	})
+	b.BackwardSums(s, d, dgamma, dbeta, dy, out, x, n, pool.OutH()*pool.OutW())
 }
 
-// backwardSums runs the job, and turns its sums into the gradients and the
-// coefficients of BackwardApply.
-func (b *BatchNorm[T]) backwardSums(s *Scratch[T], dgamma, dbeta []T, n int, job normJob[T]) {
-	grow(&s.sums, 2*n*b.channels)
-	b.job = job
-	s.run(n, b)
-	b.job = normJob[T]{}
+// endBackward turns the sums of each image into the gradients of gamma and
+// beta, and into the coefficients of BackwardApply.
+func (b *BatchNorm[T]) endBackward(s *Scratch[T], dgamma, dbeta []T, n int) {
 	sumD, sumDX := b.total(s.sums, n)
 	for c := range b.channels {
 		inv := 1 / math.Sqrt(b.variance[c]+b.epsilon)
@@ -308,18 +298,6 @@ func (b *BatchNorm[T]) do(thread, item int) {
 			out = at(j.out)
 		}
 		b.imageGradientSums(&j.s.threads[thread], j.s.sums, item, at(j.d), at(j.dy), at(j.x), out)
-	case normBackwardSumsPool:
-		t := &j.s.threads[thread]
-		pooled := j.pool.OutLen()
-		dy := j.dy[item*pooled:][:pooled]
-		if j.out != nil {
-			masked := grow(&t.gradient, pooled)
-			ReLUGrad(masked, dy, j.out[item*pooled:][:pooled])
-			dy = masked
-		}
-		d := at(j.d)
-		j.pool.backwardImage(d, dy, j.argmax[item*pooled:][:pooled])
-		b.imageGradientSums(t, j.s.sums, item, d, d, at(j.x), nil)
 	}
 }
 

@@ -192,14 +192,16 @@ func (c *Conv[T]) BackwardData(s *Scratch[T], dx, dy []T, n int, w Weights[T]) {
 // BackwardWeights computes dw, in the order of [Weights], from n images of x
 // and dy. With accumulate it adds to dw, after the sum over the batch.
 func (c *Conv[T]) BackwardWeights(s *Scratch[T], dw, x, dy []T, n int, accumulate bool) {
-	c.checkBackward("Conv.BackwardWeights", dw, x, dy, n)
+	c.checkBackward("Conv.BackwardWeights", dw, x, dy, n, c.shape.OutLen())
 	c.weightGradient(s, nil, x, dy, n, Fusion[T]{})
 	c.unpack(dw, s.partial[:c.shape.WeightLen()], accumulate)
 }
 
-func (c *Conv[T]) checkBackward(op string, dw, x, dy []T, n int) {
+// checkBackward panics unless the slices fit, where dy holds images of the
+// given length.
+func (c *Conv[T]) checkBackward(op string, dw, x, dy []T, n, image int) {
 	checkImages(op, "x", n, c.shape.InLen(), len(x))
-	checkImages(op, "dy", n, c.shape.OutLen(), len(dy))
+	checkImages(op, "dy", n, image, len(dy))
 	if len(dw) != c.shape.WeightLen() {
 		panic(fmt.Sprintf("kernel.%s: dw has %d elements, want %d", op, len(dw), c.shape.WeightLen()))
 	}

@@ -2,7 +2,7 @@ package kernel
 
 import "fmt"
 
-// A Fusion is work of the neighbouring batch norms that a convolution does on
+// A Fusion is work of the neighbouring operations that a convolution does on
 // each image while it is in the cache. The bits are those of the separate
 // operations.
 type Fusion[T Float] struct {
@@ -20,6 +20,22 @@ type Fusion[T Float] struct {
 	Out         *BatchNorm[T]
 	Gamma, Beta []T
 	Y           []T
+	// Pool, unless nil, is the max pool behind Out, and Argmax its maxima. In a
+	// backward pass dy is then the d of Out.BackwardSumsPool, and
+	// Pool.Backward(dy, Argmax) takes its place.
+	Pool   *MaxPool[T]
+	Argmax []uint8
+	// Shortcut, unless nil, is added to dx in a backward pass: the gradient
+	// that reaches the convolution's input by another way.
+	Shortcut []T
+	// Prev, unless nil, is the batch norm before the convolution, whose output
+	// went through a ReLU: that of In, or one applied by others. A backward pass
+	// then does the work of Prev.BackwardSums, with the convolution's input as
+	// out and PrevX as x: dx becomes its d, and Dgamma and Dbeta are set.
+	// It needs dx.
+	Prev          *BatchNorm[T]
+	PrevX         []T
+	Dgamma, Dbeta []T
 }
 
 // input computes the convolution's input from images x, the first of which is
@@ -50,6 +66,33 @@ func (f *Fusion[T]) check(op string, s ConvShape, n int) {
 	}
 }
 
+// checkBackward panics unless what a backward pass reads fits the convolution.
+func (f *Fusion[T]) checkBackward(op string, s ConvShape, n int, dx bool) {
+	if f.Out != nil {
+		checkImages(op, "Y", n, s.OutLen(), len(f.Y))
+	}
+	if p := f.Pool; p != nil {
+		if f.Out == nil || p.channels != s.OutC || p.inH != s.OutH() || p.inW != s.OutW() {
+			panic(fmt.Sprintf("kernel.%s: pool of %dx%dx%d behind %dx%dx%d, want one size and a batch norm between", op,
+				p.inH, p.inW, p.channels, s.OutH(), s.OutW(), s.OutC))
+		}
+		checkImages(op, "Argmax", n, p.OutLen(), len(f.Argmax))
+	}
+	if (f.Shortcut != nil || f.Prev != nil) && !dx {
+		panic(fmt.Sprintf("kernel.%s: Shortcut or Prev without dx", op))
+	}
+	if f.Shortcut != nil {
+		checkImages(op, "Shortcut", n, s.InLen(), len(f.Shortcut))
+	}
+	if f.Prev != nil {
+		if f.Prev.channels != s.InC {
+			panic(fmt.Sprintf("kernel.%s: batch norm of %d channels before %d input channels", op, f.Prev.channels, s.InC))
+		}
+		f.Prev.checkParameters(op, f.Dgamma, f.Dbeta)
+		checkImages(op, "PrevX", n, s.InLen(), len(f.PrevX))
+	}
+}
+
 // ForwardFused is Forward with the work of f.
 func (c *Conv[T]) ForwardFused(s *Scratch[T], y, x []T, n int, w Weights[T], f Fusion[T]) {
 	checkImages("Conv.ForwardFused", "y", n, c.shape.OutLen(), len(y))
@@ -70,15 +113,25 @@ func (c *Conv[T]) ForwardFused(s *Scratch[T], y, x []T, n int, w Weights[T], f F
 // one pass, with the work of f. dx is the gradient of the convolution's input,
 // behind f.In; nil leaves it out, and then w is not used.
 func (c *Conv[T]) BackwardFused(s *Scratch[T], dx, dw, x, dy []T, n int, w Weights[T], f Fusion[T]) {
-	c.checkBackward("Conv.BackwardFused", dw, x, dy, n)
-	f.check("Conv.BackwardFused", c.shape, n)
-	if f.Out != nil {
-		checkImages("Conv.BackwardFused", "Y", n, c.shape.OutLen(), len(f.Y))
+	const op = "Conv.BackwardFused"
+	image := c.shape.OutLen()
+	if f.Pool != nil {
+		image = f.Pool.OutLen()
 	}
+	c.checkBackward(op, dw, x, dy, n, image)
+	f.check(op, c.shape, n)
+	f.checkBackward(op, c.shape, n, dx != nil)
 	if dx != nil {
-		checkImages("Conv.BackwardFused", "dx", n, c.shape.InLen(), len(dx))
+		checkImages(op, "dx", n, c.shape.InLen(), len(dx))
 		c.pack(&c.backwardW, w, c.packBackward)
+	}
+	if f.Prev != nil {
+		f.Prev.checkBatch(op, n, c.shape.InH*c.shape.InW)
+		grow(&s.sums, 2*n*f.Prev.channels)
 	}
 	c.weightGradient(s, dx, x, dy, n, f)
 	c.unpack(dw, s.partial[:c.shape.WeightLen()], false)
+	if f.Prev != nil {
+		f.Prev.endBackward(s, f.Dgamma, f.Dbeta, n)
+	}
 }

@@ -93,16 +93,11 @@ func (c *Conv[T]) backwardChunk(t *threadScratch[T], item int) {
 	}
 	for lo := first; lo < last; lo += group {
 		n := min(group, last-lo)
-		x, dy := j.x[lo*in:(lo+n)*in], j.src[lo*out:(lo+n)*out]
+		x, dy := j.x[lo*in:(lo+n)*in], c.outputGradient(t, lo, n)
 		if f.In != nil {
 			to := grow(&t.input, n*in)
 			f.input(to, x, lo, in)
 			x = to
-		}
-		if f.Out != nil {
-			to := grow(&t.gradient, n*out)
-			f.Out.gradient(to, dy, f.Y[lo*out:(lo+n)*out])
-			dy = to
 		}
 		if c.algorithm == Winograd {
 			winogradGradient(t, &c.forward, x, dy, n, lo == first)
@@ -111,11 +106,40 @@ func (c *Conv[T]) backwardChunk(t *threadScratch[T], item int) {
 		}
 		if j.dst != nil {
 			for i := range n {
-				c.image(t, j.g, j.w, j.dst[(lo+i)*in:][:in], dy[i*out:][:out])
+				dx := j.dst[(lo+i)*in:][:in]
+				c.image(t, j.g, j.w, dx, dy[i*out:][:out])
+				if f.Shortcut != nil {
+					Axpy(1, f.Shortcut[(lo+i)*in:][:in], dx)
+				}
+				if f.Prev != nil {
+					f.Prev.imageGradientSums(t, j.s.sums, lo+i, dx, dx, f.PrevX[(lo+i)*in:][:in], x[i*in:][:in])
+				}
 			}
 		}
 	}
 	if c.algorithm == Winograd {
 		winogradFilterSum(t, &c.forward, dw)
 	}
+}
+
+// outputGradient returns the gradient of the convolution's output for n images
+// from the given one on.
+func (c *Conv[T]) outputGradient(t *threadScratch[T], lo, n int) []T {
+	j, f := &c.job, &c.job.f
+	out := c.forward.outLen()
+	if f.Out == nil {
+		return j.src[lo*out : (lo+n)*out]
+	}
+	to := grow(&t.gradient, n*out)
+	d := to
+	if f.Pool == nil {
+		d = j.src[lo*out : (lo+n)*out]
+	} else {
+		pooled := f.Pool.OutLen()
+		for i := range n {
+			f.Pool.backwardImage(to[i*out:][:out], j.src[(lo+i)*pooled:][:pooled], f.Argmax[(lo+i)*pooled:][:pooled])
+		}
+	}
+	f.Out.gradient(to, d, f.Y[lo*out:(lo+n)*out])
+	return to
 }

@@ -4,7 +4,6 @@ package kernel
 
 import (
 	"math"
-	"unsafe"
 )
 
 // The operations on images have vector code for float32 alone. As elsewhere,
@@ -97,21 +96,63 @@ func (p *MaxPool[T]) poolWhole() int {
 	return p.channels &^ (poolBlock - 1)
 }
 
-func (p *MaxPool[T]) windowVector(y []T, arg []uint8, image []T, r, c span) int {
-	n := p.poolWhole()
-	if n > 0 {
-		maxWindowF32AVX2(f32(&y[0]), unsafe.SliceData(arg), f32(&image[(r.lo*p.inW+c.lo)*p.channels]),
-			r.hi-r.lo, c.hi-c.lo, p.inW*p.channels, p.channels, n, p.stride)
+type (
+	windowFunc     = func(y *float32, arg *uint8, x *float32, rows, cols, row, pixel, n, codes, windows, step, channels int)
+	normWindowFunc = func(y *float32, arg *uint8, largest, x, scale, shift *float32, rows, cols, row, pixel, n, codes, windows, step, channels int, floor float32)
+)
+
+// poolFuncs returns the functions of pooling windows.
+func poolFuncs() (forward windowFunc, norm normWindowFunc, scatter windowFunc) {
+	if active == levelAVX512 {
+		return maxWindowF32AVX512, normWindowF32AVX512, scatterWindowF32AVX512
 	}
+	return maxWindowF32AVX2, normWindowF32AVX2, scatterWindowF32AVX2
+}
+
+// eachCall calls f for parts of a run of windows, in which no more elements are
+// read than one assembly call may.
+func (p *MaxPool[T]) eachCall(r span, run *windowRun, f func(first, count, x int)) {
+	most := max(1, chunk/((r.hi-r.lo)*run.width*p.channels))
+	for k := 0; k < run.count; k += most {
+		f(k*p.channels, min(most, run.count-k), (r.lo*p.inW+run.lo+k*run.step)*p.channels)
+	}
+}
+
+func (p *MaxPool[T]) windowsVector(w *windows[T], at int, r span, run *windowRun) int {
+	n := p.poolWhole()
+	if n == 0 {
+		return 0
+	}
+	forward, norm, _ := poolFuncs()
+	p.eachCall(r, run, func(first, count, x int) {
+		y, arg, largest := f32(&w.y[at+first]), (*uint8)(nil), (*float32)(nil)
+		if w.argmax != nil {
+			arg = &w.argmax[at+first]
+		}
+		if w.largest != nil {
+			largest = f32(&w.largest[at+first])
+		}
+		row, step := p.inW*p.channels, run.step*p.channels
+		if w.scale == nil {
+			forward(y, arg, f32(&w.in[x]), r.hi-r.lo, run.width, row, p.channels, n, p.stride, count, step, p.channels)
+			return
+		}
+		norm(y, arg, largest, f32(&w.in[x]), f32(&w.scale[0]), f32(&w.shift[0]),
+			r.hi-r.lo, run.width, row, p.channels, n, p.stride, count, step, p.channels, float32(w.floor))
+	})
 	return n
 }
 
-func (p *MaxPool[T]) scatterVector(dx, dy []T, argmax []uint8, r, c span) int {
+func (p *MaxPool[T]) scatterVector(dx, dy []T, argmax []uint8, r span, run *windowRun) int {
 	n := p.poolWhole()
-	if n > 0 {
-		scatterWindowF32AVX2(f32(&dy[0]), &argmax[0], f32(&dx[(r.lo*p.inW+c.lo)*p.channels]),
-			r.hi-r.lo, c.hi-c.lo, p.inW*p.channels, p.channels, n, p.stride)
+	if n == 0 {
+		return 0
 	}
+	_, _, scatter := poolFuncs()
+	p.eachCall(r, run, func(first, count, x int) {
+		scatter(f32(&dy[first]), &argmax[first], f32(&dx[x]),
+			r.hi-r.lo, run.width, p.inW*p.channels, p.channels, n, p.stride, count, run.step*p.channels, p.channels)
+	})
 	return n
 }
 

@@ -28,7 +28,7 @@ func affine2Vector[T Float](_, _, _, _, _, _ []T) int         { return 0 }
 func columnSumsVector[T Float](_, _, _ []T) int               { return 0 }
 func gradientSumsVector[T Float](_, _, _, _, _, _, _ []T) int { return 0 }
 
-func (p *MaxPool[T]) windowVector(_ []T, _ []uint8, _ []T, _, _ span) int { return 0 }
-func (p *MaxPool[T]) scatterVector(_, _ []T, _ []uint8, _, _ span) int    { return 0 }
+func (p *MaxPool[T]) windowsVector(_ *windows[T], _ int, _ span, _ *windowRun) int { return 0 }
+func (p *MaxPool[T]) scatterVector(_, _ []T, _ []uint8, _ span, _ *windowRun) int  { return 0 }
 
 func transformVector[T Float](_ transform, _ []T, _, _ int, _ []T, _, _, _ int, _ []T) int { return 0 }

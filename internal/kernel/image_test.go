@@ -18,7 +18,8 @@ type blockNet[T Float] struct {
 	w1, w2        []T
 	gamma, beta   []T
 	version       uint64
-	c1, a1, p1    []T // outputs of conv1, norm1, pool
+	c1, a1, p1    []T // outputs of conv1, norm1, pool with ReLU
+	large1        []T // elements of c1 at the maxima
 	c2, a2, p2    []T // of conv2, norm2, last
 	y             []T
 	arg1, arg2    []uint8
@@ -62,7 +63,7 @@ func newBlockNet[T Float](t testing.TB, r *rand.Rand, a Algorithm, n int) *block
 	for _, x := range []*[]T{&b.c1, &b.a1, &b.da1, &b.dc1} {
 		*x = vec(n * shape1.OutLen())
 	}
-	for _, x := range []*[]T{&b.p1, &b.c2, &b.a2, &b.da2, &b.dc2, &b.dp1, &b.skip} {
+	for _, x := range []*[]T{&b.p1, &b.large1, &b.c2, &b.a2, &b.da2, &b.dc2, &b.dp1, &b.skip} {
 		*x = vec(n * shape2.OutLen())
 	}
 	b.p2, b.dp2 = vec(n*last.OutLen()), vec(n*last.OutLen())
@@ -79,8 +80,10 @@ func (b *blockNet[T]) forward(s *Scratch[T], x []T, n int) {
 	pixels1, pixels2 := pixelsOf(b.conv1.Shape()), pixelsOf(b.conv2.Shape())
 	b.conv1.Forward(s, b.c1, x, n, Weights[T]{b.w1, b.version})
 	b.norm1.Batch(s, b.c1, n, pixels1, b.gamma, b.beta)
-	b.norm1.Apply(s, b.a1, b.c1, nil, n, pixels1, true)
+	b.norm1.Apply(s, b.a1, b.c1, nil, n, pixels1, false)
 	b.pool.Forward(s, b.p1, b.arg1, b.a1, n)
+	ReLU(b.p1, b.p1)
+	b.gatherLargest(n)
 	b.conv2.Forward(s, b.c2, b.p1, n, Weights[T]{b.w2, b.version})
 	b.norm2.Batch(s, b.c2, n, pixels2, b.gamma, b.beta)
 	b.norm2.Apply(s, b.a2, b.c2, b.p1, n, pixels2, true)
@@ -97,8 +100,8 @@ func (b *blockNet[T]) backward(s *Scratch[T], x, dy []T, n int) {
 	b.conv2.BackwardWeights(s, b.dw2, b.p1, b.dc2, n, false)
 	b.conv2.BackwardData(s, b.dp1, b.dc2, n, Weights[T]{b.w2, b.version})
 	Axpy(1, b.skip, b.dp1)
+	b.norm1.BackwardSumsPool(s, b.dp1, b.dgamma[0], b.dbeta[0], b.dp1, b.p1, b.large1, n, b.pool)
 	b.pool.Backward(s, b.da1, b.dp1, b.arg1, n)
-	b.norm1.BackwardSums(s, b.da1, b.dgamma[0], b.dbeta[0], b.da1, b.a1, b.c1, n, pixels1)
 	b.norm1.BackwardApply(s, b.dc1, b.da1, b.c1, n, pixels1)
 	b.conv1.BackwardWeights(s, b.dw1, x, b.dc1, n, false)
 	b.conv1.BackwardData(s, b.dx, b.dc1, n, Weights[T]{b.w1, b.version})
@@ -109,7 +112,7 @@ func (b *blockNet[T]) forwardFused(s *Scratch[T], x []T, n int) {
 	b.version++
 	pixels2 := pixelsOf(b.conv2.Shape())
 	b.conv1.ForwardFused(s, b.c1, x, n, Weights[T]{b.w1, b.version}, Fusion[T]{Out: b.norm1, Gamma: b.gamma, Beta: b.beta})
-	b.pool.ForwardNorm(s, b.p1, b.arg1, b.c1, n, b.norm1, true)
+	b.pool.ForwardNorm(s, b.p1, b.arg1, b.large1, b.c1, n, b.norm1, true)
 	b.conv2.ForwardFused(s, b.c2, b.p1, n, Weights[T]{b.w2, b.version}, Fusion[T]{Out: b.norm2, Gamma: b.gamma, Beta: b.beta})
 	b.norm2.Apply(s, b.a2, b.c2, b.p1, n, pixels2, true)
 	b.last.Forward(s, b.p2, b.arg2, b.a2, n)
@@ -121,16 +124,31 @@ func (b *blockNet[T]) backwardFused(s *Scratch[T], x, dy []T, n int) {
 	ChannelMeanGrad(b.dp2[:n*b.last.OutLen()], dy[:n*b.last.OutLen()/netChannels], netChannels)
 	b.last.Backward(s, b.da2, b.dp2, b.arg2, n)
 	b.norm2.BackwardSums(s, b.skip, b.dgamma[1], b.dbeta[1], b.da2, b.a2, b.c2, n, pixels2)
-	b.conv2.BackwardFused(s, b.dp1, b.dw2, b.p1, b.skip, n, Weights[T]{b.w2, b.version}, Fusion[T]{Out: b.norm2, Y: b.c2})
-	Axpy(1, b.skip, b.dp1)
-	b.norm1.BackwardSumsPool(s, b.da1, b.dgamma[0], b.dbeta[0], b.dp1, b.p1, b.c1, n, b.pool, b.arg1)
-	b.conv1.BackwardFused(s, b.dx, b.dw1, x, b.da1, n, Weights[T]{b.w1, b.version}, Fusion[T]{Out: b.norm1, Y: b.c1})
+	b.conv2.BackwardFused(s, b.dp1, b.dw2, b.p1, b.skip, n, Weights[T]{b.w2, b.version}, Fusion[T]{
+		Out: b.norm2, Y: b.c2, Shortcut: b.skip,
+		Prev: b.norm1, PrevX: b.large1, Dgamma: b.dgamma[0], Dbeta: b.dbeta[0],
+	})
+	b.conv1.BackwardFused(s, b.dx, b.dw1, x, b.dp1, n, Weights[T]{b.w1, b.version}, Fusion[T]{
+		Out: b.norm1, Y: b.c1, Pool: b.pool, Argmax: b.arg1,
+	})
+}
+
+// gatherLargest sets large1 to the elements of c1 at the maxima of the pool.
+func (b *blockNet[T]) gatherLargest(n int) {
+	p := b.pool
+	for i := range n * p.OutLen() {
+		img, at := i/p.OutLen(), i%p.OutLen()
+		pixel, c := at/p.channels, at%p.channels
+		code := int(b.arg1[i])
+		h, w := p.rows[pixel/p.OutW()].lo+code/p.stride, p.cols[pixel%p.OutW()].lo+code%p.stride
+		b.large1[i] = b.c1[img*p.InLen()+(h*p.inW+w)*p.channels+c]
+	}
 }
 
 // results are the outputs and every gradient.
 func (b *blockNet[T]) results() map[string][]T {
 	return map[string][]T{
-		"y": b.y, "dx": b.dx, "dw1": b.dw1, "dw2": b.dw2, "c2": b.c2,
+		"y": b.y, "dx": b.dx, "dw1": b.dw1, "dw2": b.dw2, "c2": b.c2, "p1": b.p1, "dp1": b.dp1, "large1": b.large1,
 		"dgamma1": b.dgamma[0], "dbeta1": b.dbeta[0], "dgamma2": b.dgamma[1], "dbeta2": b.dbeta[1],
 	}
 }
@@ -359,7 +377,69 @@ func TestFusedPanics(t *testing.T) {
 		t.Fatal(err)
 	}
 	small, argmax := make([]float32, pool.OutLen()), make([]uint8, pool.OutLen())
-	wantPanic(t, "pool of other channels", func() { pool.ForwardNorm(s, small, argmax, y, 1, two, true) })
-	wantPanic(t, "pool behind", func() { two.BackwardSumsPool(s, y, p[:2], p[:2], small, nil, y, 1, pool, argmax) })
-	wantPanic(t, "short argmax", func() { three.BackwardSumsPool(s, y, p, p, small, nil, y, 1, pool, argmax[1:]) })
+	wantPanic(t, "pool of other channels", func() { pool.ForwardNorm(s, small, argmax, nil, y, 1, two, true) })
+	wantPanic(t, "short largest", func() { pool.ForwardNorm(s, small, argmax, small[1:], y, 1, three, true) })
+	wantPanic(t, "sums of a pool of other channels", func() { two.BackwardSumsPool(s, small, p[:2], p[:2], small, nil, small, 1, pool) })
+	wantPanic(t, "short maxima", func() { three.BackwardSumsPool(s, small, p, p, small, nil, small[1:], 1, pool) })
+	dx := make([]float32, len(x))
+	behind := func(f Fusion[float32]) func() {
+		f.Y = y
+		return func() { c.BackwardFused(s, dx, w.Data, x, small, 1, w, f) }
+	}
+	wantPanic(t, "pool without batch norm", behind(Fusion[float32]{Pool: pool, Argmax: argmax}))
+	wantPanic(t, "pool with short argmax", behind(Fusion[float32]{Out: three, Pool: pool, Argmax: argmax[1:]}))
+	before := func(f Fusion[float32]) func() {
+		return func() { c.BackwardFused(s, dx, w.Data, x, y, 1, w, f) }
+	}
+	wantPanic(t, "short shortcut", before(Fusion[float32]{Shortcut: x[1:]}))
+	wantPanic(t, "batch norm of other channels", before(Fusion[float32]{Prev: three, PrevX: x, Dgamma: p, Dbeta: p}))
+	wantPanic(t, "short dgamma", before(Fusion[float32]{Prev: two, PrevX: x, Dgamma: p[:1], Dbeta: p[:2]}))
+	wantPanic(t, "short PrevX", before(Fusion[float32]{Prev: two, PrevX: x[1:], Dgamma: p[:2], Dbeta: p[:2]}))
+	wantPanic(t, "shortcut without dx", func() { c.BackwardFused(s, nil, w.Data, x, y, 1, w, Fusion[float32]{Shortcut: x}) })
+}
+
+// The sums over the windows of a max pool are those over its pixels, up to
+// rounding: each is one of at most 4 x pixels numbers, in two orders.
+func testPoolSums[T Float](t *testing.T) {
+	const n = 3
+	r := newRand()
+	b := newBlockNet[T](t, r, Direct, n)
+	x, dy := newNormal[T](r, n*b.conv1.Shape().InLen()).x, newNormal[T](r, len(b.p1)).x
+	s, pixels := NewScratch[T](1), pixelsOf(b.conv1.Shape())
+	b.forward(s, x, n)
+	d, dgamma, dbeta := make([]T, len(b.p1)), make([]T, netChannels), make([]T, netChannels)
+	b.norm1.BackwardSumsPool(s, d, dgamma, dbeta, dy, b.p1, b.large1, n, b.pool)
+	b.norm1.Apply(s, b.a1, b.c1, nil, n, pixels, true)
+	b.pool.Backward(s, b.da1, dy, b.arg1, n)
+	b.norm1.BackwardSums(s, b.da1, b.dgamma[0], b.dbeta[0], b.da1, b.a1, b.c1, n, pixels)
+	abs, absX := make([]float64, netChannels), make([]float64, netChannels)
+	for i, v := range b.da1 {
+		c := i % netChannels
+		v := math.Abs(float64(v))
+		abs[c] += v
+		absX[c] += v * math.Abs(float64(b.c1[i])-b.norm1.mean[c]) / math.Sqrt(b.norm1.variance[c]+b.norm1.epsilon)
+	}
+	slack := float64(4 * n * pixels)
+	for c := range abs {
+		absX[c] += abs[c] // the rounded mean
+	}
+	wantClose(t, "dbeta", dbeta, toFloat64(b.dbeta[0]), abs, slack)
+	wantClose(t, "dgamma", dgamma, toFloat64(b.dgamma[0]), absX, slack)
+	b.pool.Backward(s, b.dc1, d, b.arg1, n)
+	for i, v := range b.dc1 {
+		// Gradients that meet are added in one order.
+		if v != b.da1[i] {
+			t.Fatalf("d[%d] is %v, want %v", i, v, b.da1[i])
+		}
+	}
+}
+
+func TestPoolSums(t *testing.T) { onTypes(t, testPoolSums[float32], testPoolSums[float64]) }
+
+func toFloat64[T Float](x []T) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
 }

@@ -150,18 +150,45 @@ func gradientSumsF32AVX2(d *float32, dy *float32, x *float32, mean *float32, sum
 //go:noescape
 func gradientSumsReLUF32AVX2(d *float32, dy *float32, x *float32, out *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
 
-// maxWindowF32AVX2 sets y to the largest elements, and arg, unless it is nil, to their codes,
-// for n channels, a multiple of 32, of a window of rows x cols pixels at x. Rows are row and pixels are pixel elements apart; pixel (h, w) has code h*codes + w.
+// maxWindowF32AVX512 sets y to the largest elements, and arg, unless it is nil, to their codes,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
 // Of equal elements it takes the first, and NaN is larger than every number.
 //
 //go:noescape
-func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+func maxWindowF32AVX512(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
 
-// scatterWindowF32AVX2 adds y to the pixels whose code is arg,
-// for n channels, a multiple of 32, of a window of rows x cols pixels at x. Rows are row and pixels are pixel elements apart; pixel (h, w) has code h*codes + w.
+// normWindowF32AVX512 sets y to the largest values of scale*x + shift, but at least floor, largest, unless it is nil, to the elements x of the maxima, and arg, unless it is nil, to their codes,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
+// Of equal values it takes the first, and NaN is larger than every number.
 //
 //go:noescape
-func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+func normWindowF32AVX512(y *float32, arg *uint8, largest *float32, x *float32, scale *float32, shift *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int, floor float32)
+
+// scatterWindowF32AVX512 adds y to the pixels whose code is arg,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
+//
+//go:noescape
+func scatterWindowF32AVX512(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+
+// maxWindowF32AVX2 sets y to the largest elements, and arg, unless it is nil, to their codes,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
+// Of equal elements it takes the first, and NaN is larger than every number.
+//
+//go:noescape
+func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+
+// normWindowF32AVX2 sets y to the largest values of scale*x + shift, but at least floor, largest, unless it is nil, to the elements x of the maxima, and arg, unless it is nil, to their codes,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
+// Of equal values it takes the first, and NaN is larger than every number.
+//
+//go:noescape
+func normWindowF32AVX2(y *float32, arg *uint8, largest *float32, x *float32, scale *float32, shift *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int, floor float32)
+
+// scatterWindowF32AVX2 adds y to the pixels whose code is arg,
+// for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
+//
+//go:noescape
+func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
 
 // winogradInputAVX512 transforms n channels, a multiple of 16. Vector (i, j) of the 6x6 input is at
 // src[i*srcRow+j*srcCol], of the 6x6 output at dst[i*dstRow+j*dstCol]. tile is scratch for

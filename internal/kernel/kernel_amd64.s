@@ -10592,9 +10592,9 @@ DATA byteOrder<>+24(SB)/4, $0x00000003
 DATA byteOrder<>+28(SB)/4, $0x00000007
 GLOBL byteOrder<>(SB), RODATA|NOPTR, $32
 
-// func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
-// Requires: AVX, AVX2
-TEXT ·maxWindowF32AVX2(SB), NOSPLIT, $0-72
+// func maxWindowF32AVX512(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+// Requires: AVX, AVX512F
+TEXT ·maxWindowF32AVX512(SB), NOSPLIT, $8-96
 	MOVQ         y+0(FP), DI
 	MOVQ         arg+8(FP), SI
 	MOVQ         x+16(FP), BX
@@ -10602,27 +10602,310 @@ TEXT ·maxWindowF32AVX2(SB), NOSPLIT, $0-72
 	SHLQ         $0x02, R8
 	MOVQ         pixel+48(FP), R9
 	SHLQ         $0x02, R9
-	MOVQ         n+56(FP), CX
-	VPBROADCASTD codes+64(FP), Y15
-	VPCMPEQD     Y14, Y14, Y14
-	VPABSD       Y14, Y14
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Z28
+	VPBROADCASTD codes+64(FP), Z30
+	MOVQ         windows+72(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+56(FP), CX
 
 channels:
-	VMOVUPS (BX), Y0
+	VMOVUPS (BX)(R13*1), Z0
+	VPXORD  Z2, Z2, Z2
+	VMOVUPS 64(BX)(R13*1), Z1
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z31, Z31, Z31
+	LEAQ    (BX)(R13*1), AX
+	MOVQ    rows+24(FP), R10
+
+rows:
+	MOVQ      AX, DX
+	VMOVDQA32 Z31, Z29
+	MOVQ      cols+32(FP), R11
+
+cols:
+	VMOVUPS (DX), Z4
+	VCMPPS  $0x07, Z0, Z0, K1
+	VCMPPS  $0x16, Z0, Z4, K1, K2
+	VMOVAPS Z29, K2, Z2
+	VMOVAPS Z4, K2, Z0
+	VMOVUPS 64(DX), Z4
+	VCMPPS  $0x07, Z1, Z1, K1
+	VCMPPS  $0x16, Z1, Z4, K1, K2
+	VMOVAPS Z29, K2, Z3
+	VMOVAPS Z4, K2, Z1
+	ADDQ    R9, DX
+	VPADDD  Z28, Z29, Z29
+	DECQ    R11
+	JNZ     cols
+	ADDQ    R8, AX
+	VPADDD  Z30, Z31, Z31
+	DECQ    R10
+	JNZ     rows
+	VMOVUPS Z0, (DI)(R13*1)
+	VMOVUPS Z1, 64(DI)(R13*1)
+	TESTQ   SI, SI
+	JZ      stored
+	MOVQ    R13, AX
+	SHRQ    $0x02, AX
+	ADDQ    SI, AX
+	VPMOVDB Z2, (AX)
+	VPMOVDB Z3, 16(AX)
+
+stored:
+	ADDQ  $0x00000080, R13
+	SUBQ  $0x20, CX
+	JNZ   channels
+	MOVQ  step+80(FP), DX
+	SHLQ  $0x02, DX
+	ADDQ  DX, BX
+	MOVQ  channels+88(FP), DX
+	TESTQ SI, SI
+	JZ    next
+	ADDQ  DX, SI
+
+next:
+	SHLQ $0x02, DX
+	ADDQ DX, DI
+	DECQ (SP)
+	JNZ  windows
+	VZEROUPPER
+	RET
+
+// func normWindowF32AVX512(y *float32, arg *uint8, largest *float32, x *float32, scale *float32, shift *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int, floor float32)
+// Requires: AVX, AVX512F
+TEXT ·normWindowF32AVX512(SB), NOSPLIT, $8-124
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+24(FP), BX
+	MOVQ         largest+16(FP), R12
+	MOVQ         row+64(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+72(FP), R9
+	SHLQ         $0x02, R9
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Z28
+	VPBROADCASTD codes+88(FP), Z30
+	MOVQ         windows+96(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+80(FP), CX
+
+channels:
+	MOVQ    scale+32(FP), AX
+	VMOVUPS (AX)(R13*1), Z6
+	MOVQ    shift+40(FP), AX
+	VMOVUPS (AX)(R13*1), Z8
+	VMOVUPS (BX)(R13*1), Z10
+	VMULPS  Z6, Z10, Z11
+	VADDPS  Z8, Z11, Z11
+	VMOVAPS Z10, Z4
+	VMOVAPS Z11, Z0
+	VPXORD  Z2, Z2, Z2
+	MOVQ    scale+32(FP), AX
+	VMOVUPS 64(AX)(R13*1), Z7
+	MOVQ    shift+40(FP), AX
+	VMOVUPS 64(AX)(R13*1), Z9
+	VMOVUPS 64(BX)(R13*1), Z10
+	VMULPS  Z7, Z10, Z11
+	VADDPS  Z9, Z11, Z11
+	VMOVAPS Z10, Z5
+	VMOVAPS Z11, Z1
+	VPXORD  Z3, Z3, Z3
+	VPXORD  Z31, Z31, Z31
+	LEAQ    (BX)(R13*1), AX
+	MOVQ    rows+48(FP), R10
+
+rows:
+	MOVQ      AX, DX
+	VMOVDQA32 Z31, Z29
+	MOVQ      cols+56(FP), R11
+
+cols:
+	VMOVUPS      (DX), Z10
+	VMULPS       Z6, Z10, Z11
+	VADDPS       Z8, Z11, Z11
+	VCMPPS       $0x07, Z0, Z0, K1
+	VCMPPS       $0x16, Z0, Z11, K1, K2
+	VMOVAPS      Z29, K2, Z2
+	VMOVAPS      Z10, K2, Z4
+	VMOVAPS      Z11, K2, Z0
+	VMOVUPS      64(DX), Z10
+	VMULPS       Z7, Z10, Z11
+	VADDPS       Z9, Z11, Z11
+	VCMPPS       $0x07, Z1, Z1, K1
+	VCMPPS       $0x16, Z1, Z11, K1, K2
+	VMOVAPS      Z29, K2, Z3
+	VMOVAPS      Z10, K2, Z5
+	VMOVAPS      Z11, K2, Z1
+	ADDQ         R9, DX
+	VPADDD       Z28, Z29, Z29
+	DECQ         R11
+	JNZ          cols
+	ADDQ         R8, AX
+	VPADDD       Z30, Z31, Z31
+	DECQ         R10
+	JNZ          rows
+	VBROADCASTSS floor+120(FP), Z10
+	VMAXPS       Z0, Z10, Z0
+	VMOVUPS      Z0, (DI)(R13*1)
+	VMAXPS       Z1, Z10, Z1
+	VMOVUPS      Z1, 64(DI)(R13*1)
+	TESTQ        R12, R12
+	JZ           kept
+	VMOVUPS      Z4, (R12)(R13*1)
+	VMOVUPS      Z5, 64(R12)(R13*1)
+
+kept:
+	TESTQ   SI, SI
+	JZ      stored
+	MOVQ    R13, AX
+	SHRQ    $0x02, AX
+	ADDQ    SI, AX
+	VPMOVDB Z2, (AX)
+	VPMOVDB Z3, 16(AX)
+
+stored:
+	ADDQ  $0x00000080, R13
+	SUBQ  $0x20, CX
+	JNZ   channels
+	MOVQ  step+104(FP), DX
+	SHLQ  $0x02, DX
+	ADDQ  DX, BX
+	MOVQ  channels+112(FP), DX
+	TESTQ SI, SI
+	JZ    next
+	ADDQ  DX, SI
+
+next:
+	SHLQ  $0x02, DX
+	ADDQ  DX, DI
+	TESTQ R12, R12
+	JZ    moved
+	ADDQ  DX, R12
+
+moved:
+	DECQ (SP)
+	JNZ  windows
+	VZEROUPPER
+	RET
+
+// func scatterWindowF32AVX512(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+// Requires: AVX, AVX512F
+TEXT ·scatterWindowF32AVX512(SB), NOSPLIT, $8-96
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+16(FP), BX
+	MOVQ         row+40(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+48(FP), R9
+	SHLQ         $0x02, R9
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Z28
+	VPBROADCASTD codes+64(FP), Z30
+	MOVQ         windows+72(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+56(FP), CX
+
+channels:
+	MOVQ      R13, AX
+	SHRQ      $0x02, AX
+	ADDQ      SI, AX
+	VMOVUPS   (DI)(R13*1), Z0
+	VPMOVZXBD (AX), Z2
+	VMOVUPS   64(DI)(R13*1), Z1
+	VPMOVZXBD 16(AX), Z3
+	VPXORD    Z31, Z31, Z31
+	LEAQ      (BX)(R13*1), AX
+	MOVQ      rows+24(FP), R10
+
+rows:
+	MOVQ      AX, DX
+	VMOVDQA32 Z31, Z29
+	MOVQ      cols+32(FP), R11
+
+cols:
+	VPCMPEQD Z2, Z29, K1
+	VADDPS.Z (DX), Z0, K1, Z4
+	VMOVUPS  Z4, K1, (DX)
+	VPCMPEQD Z3, Z29, K1
+	VADDPS.Z 64(DX), Z1, K1, Z4
+	VMOVUPS  Z4, K1, 64(DX)
+	ADDQ     R9, DX
+	VPADDD   Z28, Z29, Z29
+	DECQ     R11
+	JNZ      cols
+	ADDQ     R8, AX
+	VPADDD   Z30, Z31, Z31
+	DECQ     R10
+	JNZ      rows
+	ADDQ     $0x00000080, R13
+	SUBQ     $0x20, CX
+	JNZ      channels
+	MOVQ     step+80(FP), DX
+	SHLQ     $0x02, DX
+	ADDQ     DX, BX
+	MOVQ     channels+88(FP), DX
+	TESTQ    SI, SI
+	JZ       next
+	ADDQ     DX, SI
+
+next:
+	SHLQ $0x02, DX
+	ADDQ DX, DI
+	DECQ (SP)
+	JNZ  windows
+	VZEROUPPER
+	RET
+
+// func maxWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+// Requires: AVX, AVX2
+TEXT ·maxWindowF32AVX2(SB), NOSPLIT, $8-96
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+16(FP), BX
+	MOVQ         row+40(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+48(FP), R9
+	SHLQ         $0x02, R9
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y12
+	VPBROADCASTD codes+64(FP), Y14
+	MOVQ         windows+72(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+56(FP), CX
+
+channels:
+	VMOVUPS (BX)(R13*1), Y0
 	VPXOR   Y4, Y4, Y4
-	VMOVUPS 32(BX), Y1
+	VMOVUPS 32(BX)(R13*1), Y1
 	VPXOR   Y5, Y5, Y5
-	VMOVUPS 64(BX), Y2
+	VMOVUPS 64(BX)(R13*1), Y2
 	VPXOR   Y6, Y6, Y6
-	VMOVUPS 96(BX), Y3
+	VMOVUPS 96(BX)(R13*1), Y3
 	VPXOR   Y7, Y7, Y7
-	VPXOR   Y13, Y13, Y13
-	MOVQ    BX, AX
+	VPXOR   Y15, Y15, Y15
+	LEAQ    (BX)(R13*1), AX
 	MOVQ    rows+24(FP), R10
 
 rows:
 	MOVQ    AX, DX
-	VMOVDQA Y13, Y12
+	VMOVDQA Y15, Y13
 	MOVQ    cols+32(FP), R11
 
 cols:
@@ -10630,59 +10913,177 @@ cols:
 	VCMPPS    $0x16, Y0, Y8, Y9
 	VCMPPS    $0x07, Y0, Y0, Y10
 	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y13, Y4, Y4
 	VBLENDVPS Y9, Y8, Y0, Y0
-	VBLENDVPS Y9, Y12, Y4, Y4
 	VMOVUPS   32(DX), Y8
 	VCMPPS    $0x16, Y1, Y8, Y9
 	VCMPPS    $0x07, Y1, Y1, Y10
 	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y13, Y5, Y5
 	VBLENDVPS Y9, Y8, Y1, Y1
-	VBLENDVPS Y9, Y12, Y5, Y5
 	VMOVUPS   64(DX), Y8
 	VCMPPS    $0x16, Y2, Y8, Y9
 	VCMPPS    $0x07, Y2, Y2, Y10
 	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y13, Y6, Y6
 	VBLENDVPS Y9, Y8, Y2, Y2
-	VBLENDVPS Y9, Y12, Y6, Y6
 	VMOVUPS   96(DX), Y8
 	VCMPPS    $0x16, Y3, Y8, Y9
 	VCMPPS    $0x07, Y3, Y3, Y10
 	VANDPS    Y10, Y9, Y9
+	VBLENDVPS Y9, Y13, Y7, Y7
 	VBLENDVPS Y9, Y8, Y3, Y3
-	VBLENDVPS Y9, Y12, Y7, Y7
 	ADDQ      R9, DX
-	VPADDD    Y14, Y12, Y12
+	VPADDD    Y12, Y13, Y13
 	DECQ      R11
 	JNZ       cols
 	ADDQ      R8, AX
-	VPADDD    Y15, Y13, Y13
+	VPADDD    Y14, Y15, Y15
 	DECQ      R10
 	JNZ       rows
-	VMOVUPS   Y0, (DI)
-	VMOVUPS   Y1, 32(DI)
-	VMOVUPS   Y2, 64(DI)
-	VMOVUPS   Y3, 96(DI)
+	VMOVUPS   Y0, (DI)(R13*1)
+	VMOVUPS   Y1, 32(DI)(R13*1)
+	VMOVUPS   Y2, 64(DI)(R13*1)
+	VMOVUPS   Y3, 96(DI)(R13*1)
 	TESTQ     SI, SI
 	JZ        stored
+	MOVQ      R13, AX
+	SHRQ      $0x02, AX
+	ADDQ      SI, AX
 	VPACKSSDW Y5, Y4, Y4
 	VPACKSSDW Y7, Y6, Y6
 	VPACKUSWB Y6, Y4, Y4
-	VMOVDQU   byteOrder<>+0(SB), Y5
-	VPERMD    Y4, Y5, Y4
-	VMOVDQU   Y4, (SI)
-	ADDQ      $0x20, SI
+	VMOVDQU   byteOrder<>+0(SB), Y11
+	VPERMD    Y4, Y11, Y4
+	VMOVDQU   Y4, (AX)
 
 stored:
-	ADDQ $0x80, BX
-	ADDQ $0x80, DI
-	SUBQ $0x20, CX
-	JNZ  channels
+	ADDQ  $0x00000080, R13
+	SUBQ  $0x20, CX
+	JNZ   channels
+	MOVQ  step+80(FP), DX
+	SHLQ  $0x02, DX
+	ADDQ  DX, BX
+	MOVQ  channels+88(FP), DX
+	TESTQ SI, SI
+	JZ    next
+	ADDQ  DX, SI
+
+next:
+	SHLQ $0x02, DX
+	ADDQ DX, DI
+	DECQ (SP)
+	JNZ  windows
 	VZEROUPPER
 	RET
 
-// func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int)
+// func normWindowF32AVX2(y *float32, arg *uint8, largest *float32, x *float32, scale *float32, shift *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int, floor float32)
 // Requires: AVX, AVX2
-TEXT ·scatterWindowF32AVX2(SB), NOSPLIT, $0-72
+TEXT ·normWindowF32AVX2(SB), NOSPLIT, $8-124
+	MOVQ         y+0(FP), DI
+	MOVQ         arg+8(FP), SI
+	MOVQ         x+24(FP), BX
+	MOVQ         largest+16(FP), R12
+	MOVQ         row+64(FP), R8
+	SHLQ         $0x02, R8
+	MOVQ         pixel+72(FP), R9
+	SHLQ         $0x02, R9
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y12
+	VPBROADCASTD codes+88(FP), Y14
+	MOVQ         windows+96(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+80(FP), CX
+
+channels:
+	MOVQ    scale+32(FP), AX
+	VMOVUPS (AX)(R13*1), Y3
+	MOVQ    shift+40(FP), AX
+	VMOVUPS (AX)(R13*1), Y4
+	VMOVUPS (BX)(R13*1), Y5
+	VMULPS  Y3, Y5, Y6
+	VADDPS  Y4, Y6, Y6
+	VMOVAPS Y5, Y2
+	VMOVAPS Y6, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y15, Y15, Y15
+	LEAQ    (BX)(R13*1), AX
+	MOVQ    rows+48(FP), R10
+
+rows:
+	MOVQ    AX, DX
+	VMOVDQA Y15, Y13
+	MOVQ    cols+56(FP), R11
+
+cols:
+	VMOVUPS      (DX), Y5
+	VMULPS       Y3, Y5, Y6
+	VADDPS       Y4, Y6, Y6
+	VCMPPS       $0x16, Y0, Y6, Y7
+	VCMPPS       $0x07, Y0, Y0, Y8
+	VANDPS       Y8, Y7, Y7
+	VBLENDVPS    Y7, Y13, Y1, Y1
+	VBLENDVPS    Y7, Y5, Y2, Y2
+	VBLENDVPS    Y7, Y6, Y0, Y0
+	ADDQ         R9, DX
+	VPADDD       Y12, Y13, Y13
+	DECQ         R11
+	JNZ          cols
+	ADDQ         R8, AX
+	VPADDD       Y14, Y15, Y15
+	DECQ         R10
+	JNZ          rows
+	VBROADCASTSS floor+120(FP), Y5
+	VMAXPS       Y0, Y5, Y0
+	VMOVUPS      Y0, (DI)(R13*1)
+	TESTQ        R12, R12
+	JZ           kept
+	VMOVUPS      Y2, (R12)(R13*1)
+
+kept:
+	TESTQ     SI, SI
+	JZ        stored
+	MOVQ      R13, AX
+	SHRQ      $0x02, AX
+	ADDQ      SI, AX
+	VPACKSSDW Y1, Y1, Y1
+	VPACKUSWB Y1, Y1, Y1
+	VMOVDQU   byteOrder<>+0(SB), Y11
+	VPERMD    Y1, Y11, Y1
+	VMOVQ     X1, (AX)
+
+stored:
+	ADDQ  $0x00000020, R13
+	SUBQ  $0x08, CX
+	JNZ   channels
+	MOVQ  step+104(FP), DX
+	SHLQ  $0x02, DX
+	ADDQ  DX, BX
+	MOVQ  channels+112(FP), DX
+	TESTQ SI, SI
+	JZ    next
+	ADDQ  DX, SI
+
+next:
+	SHLQ  $0x02, DX
+	ADDQ  DX, DI
+	TESTQ R12, R12
+	JZ    moved
+	ADDQ  DX, R12
+
+moved:
+	DECQ (SP)
+	JNZ  windows
+	VZEROUPPER
+	RET
+
+// func scatterWindowF32AVX2(y *float32, arg *uint8, x *float32, rows int, cols int, row int, pixel int, n int, codes int, windows int, step int, channels int)
+// Requires: AVX, AVX2
+TEXT ·scatterWindowF32AVX2(SB), NOSPLIT, $8-96
 	MOVQ         y+0(FP), DI
 	MOVQ         arg+8(FP), SI
 	MOVQ         x+16(FP), BX
@@ -10690,59 +11091,79 @@ TEXT ·scatterWindowF32AVX2(SB), NOSPLIT, $0-72
 	SHLQ         $0x02, R8
 	MOVQ         pixel+48(FP), R9
 	SHLQ         $0x02, R9
-	MOVQ         n+56(FP), CX
-	VPBROADCASTD codes+64(FP), Y15
-	VPCMPEQD     Y14, Y14, Y14
-	VPABSD       Y14, Y14
+	MOVL         $0x00000001, R10
+	VMOVD        R10, X0
+	VPBROADCASTD X0, Y12
+	VPBROADCASTD codes+64(FP), Y14
+	MOVQ         windows+72(FP), CX
+	MOVQ         CX, (SP)
+
+windows:
+	XORQ R13, R13
+	MOVQ n+56(FP), CX
 
 channels:
-	VMOVUPS   (DI), Y0
-	VPMOVZXBD (SI), Y4
-	VMOVUPS   32(DI), Y1
-	VPMOVZXBD 8(SI), Y5
-	VMOVUPS   64(DI), Y2
-	VPMOVZXBD 16(SI), Y6
-	VMOVUPS   96(DI), Y3
-	VPMOVZXBD 24(SI), Y7
-	VPXOR     Y13, Y13, Y13
-	MOVQ      BX, AX
+	MOVQ      R13, AX
+	SHRQ      $0x02, AX
+	ADDQ      SI, AX
+	VMOVUPS   (DI)(R13*1), Y0
+	VPMOVZXBD (AX), Y4
+	VMOVUPS   32(DI)(R13*1), Y1
+	VPMOVZXBD 8(AX), Y5
+	VMOVUPS   64(DI)(R13*1), Y2
+	VPMOVZXBD 16(AX), Y6
+	VMOVUPS   96(DI)(R13*1), Y3
+	VPMOVZXBD 24(AX), Y7
+	VPXOR     Y15, Y15, Y15
+	LEAQ      (BX)(R13*1), AX
 	MOVQ      rows+24(FP), R10
 
 rows:
 	MOVQ    AX, DX
-	VMOVDQA Y13, Y12
+	VMOVDQA Y15, Y13
 	MOVQ    cols+32(FP), R11
 
 cols:
-	VPCMPEQD Y4, Y12, Y8
+	VPCMPEQD Y4, Y13, Y8
 	VANDPS   Y0, Y8, Y8
 	VADDPS   (DX), Y8, Y8
 	VMOVUPS  Y8, (DX)
-	VPCMPEQD Y5, Y12, Y9
-	VANDPS   Y1, Y9, Y9
-	VADDPS   32(DX), Y9, Y9
-	VMOVUPS  Y9, 32(DX)
-	VPCMPEQD Y6, Y12, Y10
-	VANDPS   Y2, Y10, Y10
-	VADDPS   64(DX), Y10, Y10
-	VMOVUPS  Y10, 64(DX)
-	VPCMPEQD Y7, Y12, Y11
-	VANDPS   Y3, Y11, Y11
-	VADDPS   96(DX), Y11, Y11
-	VMOVUPS  Y11, 96(DX)
+	VPCMPEQD Y5, Y13, Y8
+	VANDPS   Y1, Y8, Y8
+	VADDPS   32(DX), Y8, Y8
+	VMOVUPS  Y8, 32(DX)
+	VPCMPEQD Y6, Y13, Y8
+	VANDPS   Y2, Y8, Y8
+	VADDPS   64(DX), Y8, Y8
+	VMOVUPS  Y8, 64(DX)
+	VPCMPEQD Y7, Y13, Y8
+	VANDPS   Y3, Y8, Y8
+	VADDPS   96(DX), Y8, Y8
+	VMOVUPS  Y8, 96(DX)
 	ADDQ     R9, DX
-	VPADDD   Y14, Y12, Y12
+	VPADDD   Y12, Y13, Y13
 	DECQ     R11
 	JNZ      cols
 	ADDQ     R8, AX
-	VPADDD   Y15, Y13, Y13
+	VPADDD   Y14, Y15, Y15
 	DECQ     R10
 	JNZ      rows
-	ADDQ     $0x20, SI
-	ADDQ     $0x80, BX
-	ADDQ     $0x80, DI
+	ADDQ     $0x00000080, R13
 	SUBQ     $0x20, CX
 	JNZ      channels
+	MOVQ     step+80(FP), DX
+	SHLQ     $0x02, DX
+	ADDQ     DX, BX
+	MOVQ     channels+88(FP), DX
+	TESTQ    SI, SI
+	JZ       next
+	ADDQ     DX, SI
+
+next:
+	SHLQ $0x02, DX
+	ADDQ DX, DI
+	DECQ (SP)
+	JNZ  windows
 	VZEROUPPER
 	RET
 

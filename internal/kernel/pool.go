@@ -10,6 +10,7 @@ import "fmt"
 type MaxPool[T Float] struct {
 	inH, inW, channels int
 	rows, cols         []span
+	runs               []windowRun
 	stride             int // of the argmax codes
 	job                poolJob[T]
 }
@@ -22,10 +23,16 @@ type poolJob[T Float] struct {
 	argmax   []uint8
 	norm     *BatchNorm[T]
 	relu     bool
+	largest  []T
 }
 
 // A span is the part of an axis that a window covers.
 type span struct{ lo, hi int }
+
+// A windowRun is neighbouring windows of a row: the columns [first, first+count)
+// of the output, which cover width columns of the input each, the first of them
+// from column lo on and the others step columns apart.
+type windowRun struct{ first, count, lo, width, step int }
 
 // NewMaxPool returns a pooling over square windows: window i covers rows
 // (columns) [i stride - pad, i stride - pad + kernel). The output has
@@ -81,6 +88,17 @@ func newMaxPool[T Float](inH, inW, channels int, rows, cols []span) *MaxPool[T] 
 	for _, w := range cols {
 		p.stride = max(p.stride, w.hi-w.lo)
 	}
+	for i, w := range cols {
+		if n := len(p.runs); n > 0 {
+			r := &p.runs[n-1]
+			step := w.lo - cols[i-1].lo
+			if w.hi-w.lo == r.width && (r.count == 1 || r.step == step) {
+				r.count, r.step = r.count+1, step
+				continue
+			}
+		}
+		p.runs = append(p.runs, windowRun{i, 1, w.lo, w.hi - w.lo, 0})
+	}
 	return p
 }
 
@@ -121,17 +139,22 @@ func (p *MaxPool[T]) Backward(s *Scratch[T], dx, dy []T, argmax []uint8, n int) 
 }
 
 // ForwardNorm is Forward on norm.Apply(x) in place of x, with a ReLU if relu is
-// set. The normalised image is not kept.
-func (p *MaxPool[T]) ForwardNorm(s *Scratch[T], y []T, argmax []uint8, x []T, n int, norm *BatchNorm[T], relu bool) {
+// set; where the ReLU makes a maximum zero, its place is unspecified. The
+// normalised image is not kept. largest, unless nil, is of the size of y and
+// receives the elements of x that became the maxima.
+func (p *MaxPool[T]) ForwardNorm(s *Scratch[T], y []T, argmax []uint8, largest, x []T, n int, norm *BatchNorm[T], relu bool) {
 	checkImages("MaxPool.ForwardNorm", "y", n, p.OutLen(), len(y))
 	checkImages("MaxPool.ForwardNorm", "x", n, p.InLen(), len(x))
 	if argmax != nil {
 		checkImages("MaxPool.ForwardNorm", "argmax", n, p.OutLen(), len(argmax))
 	}
+	if largest != nil {
+		checkImages("MaxPool.ForwardNorm", "largest", n, p.OutLen(), len(largest))
+	}
 	if norm.channels != p.channels {
 		panic(fmt.Sprintf("kernel.MaxPool.ForwardNorm: batch norm of %d channels before %d", norm.channels, p.channels))
 	}
-	p.job = poolJob[T]{s: s, in: x, out: y, argmax: argmax, norm: norm, relu: relu}
+	p.job = poolJob[T]{s: s, in: x, out: y, argmax: argmax, norm: norm, relu: relu, largest: largest}
 	s.run(n, p)
 	p.job = poolJob[T]{}
 }
@@ -148,76 +171,96 @@ func (p *MaxPool[T]) do(thread, item int) {
 		p.backwardImage(in, out, argmax)
 		return
 	}
+	w := windows[T]{argmax: argmax, y: out, in: in}
 	if j.norm != nil {
-		to := grow(&j.s.threads[thread].input, len(in))
-		scaleShift(to, in, nil, j.norm.scale, j.norm.shift, j.relu)
-		in = to
-	}
-	p.eachWindow(func(at int, r, c span) {
-		var arg []uint8
-		if argmax != nil {
-			arg = argmax[at:][:p.channels]
+		w.scale, w.shift, w.floor = j.norm.scale, j.norm.shift, noFloor[T]()
+		if j.relu {
+			w.floor = 0
 		}
-		p.window(out[at:][:p.channels], arg, in, r, c)
-	})
+		if j.largest != nil {
+			w.largest = j.largest[item*p.OutLen():][:p.OutLen()]
+		}
+	}
+	p.forwardImage(&w)
 }
 
-func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8) {
-	clear(dx)
-	p.eachWindow(func(at int, r, c span) {
-		p.scatter(dx, dy[at:][:p.channels], argmax[at:][:p.channels], r, c)
-	})
+// windows is what a pass over the windows of an image works on.
+type windows[T Float] struct {
+	y      []T
+	argmax []uint8 // nil if not wanted
+	in     []T
+	// Of ForwardNorm.
+	scale, shift []T
+	floor        T
+	largest      []T // nil if not wanted
 }
 
-// eachWindow calls f for each window and the place of its output.
-func (p *MaxPool[T]) eachWindow(f func(at int, r, c span)) {
+func (p *MaxPool[T]) forwardImage(w *windows[T]) {
 	at := 0
 	for _, r := range p.rows {
-		for _, c := range p.cols {
-			f(at, r, c)
-			at += p.channels
+		for i := range p.runs {
+			run := &p.runs[i]
+			from := p.windowsVector(w, at, r, run)
+			for k := range run.count {
+				if from == p.channels {
+					break
+				}
+				p.window(w, at+k*p.channels, r, run.lo+k*run.step, run.width, from)
+			}
+			at += run.count * p.channels
 		}
 	}
 }
 
-// window computes the maximum of each channel over a window.
-func (p *MaxPool[T]) window(y []T, arg []uint8, image []T, r, c span) {
-	from := p.windowVector(y, arg, image, r, c)
-	if from == p.channels {
-		return
-	}
-	y = y[from:]
-	if arg != nil {
-		arg = arg[from:]
-	}
-	for h := r.lo; h < r.hi; h++ {
-		for w := c.lo; w < c.hi; w++ {
-			x := image[(h*p.inW+w)*p.channels:][from:p.channels]
-			if h == r.lo && w == c.lo {
-				copy(y, x)
-				clear(arg)
-				continue
-			}
-			code := uint8((h-r.lo)*p.stride + w - c.lo)
-			for i, v := range x {
+// window computes the maximum of channels [from, channels) over the window of
+// the given rows and columns, and writes it to y from at on.
+func (p *MaxPool[T]) window(w *windows[T], at int, r span, lo, width, from int) {
+	for c := from; c < p.channels; c++ {
+		var best, largest T
+		code := 0
+		for h := r.lo; h < r.hi; h++ {
+			for q := lo; q < lo+width; q++ {
+				x := w.in[(h*p.inW+q)*p.channels+c]
+				v := x
+				if w.scale != nil {
+					v = T(w.scale[c]*x) + w.shift[c]
+				}
 				// NaN is larger than numbers, not than NaN.
-				if v > y[i] || v != v && y[i] == y[i] {
-					y[i] = v
-					if arg != nil {
-						arg[i] = code
-					}
+				if h == r.lo && q == lo || v > best || v != v && best == best {
+					best, largest, code = v, x, (h-r.lo)*p.stride+q-lo
 				}
 			}
 		}
+		if w.scale != nil && best < w.floor {
+			best = w.floor
+		}
+		w.y[at+c] = best
+		if w.largest != nil {
+			w.largest[at+c] = largest
+		}
+		if w.argmax != nil {
+			w.argmax[at+c] = uint8(code)
+		}
 	}
 }
 
-// scatter adds the gradient of a window to the elements that were the largest.
-func (p *MaxPool[T]) scatter(dx, dy []T, argmax []uint8, r, c span) {
-	from := p.scatterVector(dx, dy, argmax, r, c)
-	base := (r.lo*p.inW + c.lo) * p.channels
-	for k := from; k < p.channels; k++ {
-		code := int(argmax[k])
-		dx[base+(code/p.stride*p.inW+code%p.stride)*p.channels+k] += dy[k]
+// backwardImage sets dx to the sums of the gradients dy over the windows whose
+// maximum an element was.
+func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8) {
+	clear(dx)
+	at := 0
+	for _, r := range p.rows {
+		for i := range p.runs {
+			run := &p.runs[i]
+			from := p.scatterVector(dx, dy[at:], argmax[at:], r, run)
+			for k := range run.count {
+				base := (r.lo*p.inW + run.lo + k*run.step) * p.channels
+				for c := from; c < p.channels; c++ {
+					code := int(argmax[at+c])
+					dx[base+(code/p.stride*p.inW+code%p.stride)*p.channels+c] += dy[at+c]
+				}
+				at += p.channels
+			}
+		}
 	}
 }

@@ -8,20 +8,21 @@ import (
 // A resNet is the truncated ResNet-18 of the paper's section 6.3 on 96x96
 // images: forward and backward pass of one training step.
 type resNet struct {
-	n, version     int
-	conv           [5]*Conv[float32]
-	norm           [5]*BatchNorm[float32]
-	pool, last     *MaxPool[float32]
-	w, dw          [5][]float32
-	gamma, beta    []float32
-	dgamma, dbeta  []float32
-	x              []float32
-	c              [5][]float32 // outputs of the convolutions
-	a              [5][]float32 // after batch norm, residual and ReLU; a[0] pooled
-	arg, argLast   []uint8
-	head, dhead    []float32
-	y, dy          []float32
-	d, din, dImage []float32
+	n, version    int
+	conv          [5]*Conv[float32]
+	norm          [5]*BatchNorm[float32]
+	pool, last    *MaxPool[float32]
+	w, dw         [5][]float32
+	gamma, beta   []float32
+	dgamma, dbeta []float32
+	x             []float32
+	c             [5][]float32 // outputs of the convolutions
+	a             [5][]float32 // after batch norm, residual and ReLU; a[0] pooled; a[1] and a[3] are not kept
+	arg, argLast  []uint8
+	head, dhead   []float32
+	y, dy         []float32
+	large         []float32
+	d, din, d1    []float32
 }
 
 func newResNet(b *testing.B, n int, algorithm Algorithm) *resNet {
@@ -52,7 +53,7 @@ func newResNet(b *testing.B, n int, algorithm Algorithm) *resNet {
 	net.arg, net.argLast = make([]uint8, n*net.pool.OutLen()), make([]uint8, n*net.last.OutLen())
 	net.head, net.dhead = vec(n*net.last.OutLen()), vec(n*net.last.OutLen())
 	net.y, net.dy = vec(n*144), alignedNormal(r, n*144)
-	net.d, net.din, net.dImage = vec(n*net.pool.OutLen()), vec(n*net.pool.OutLen()), vec(n*net.pool.InLen())
+	net.d, net.din, net.d1, net.large = vec(n*net.pool.OutLen()), vec(n*net.pool.OutLen()), vec(n*net.pool.OutLen()), vec(n*net.pool.OutLen())
 	return net
 }
 
@@ -67,37 +68,38 @@ func (net *resNet) step(s *Scratch[float32]) {
 		return Fusion[float32]{Out: net.norm[i], Gamma: net.gamma, Beta: net.beta}
 	}
 	net.conv[0].ForwardFused(s, net.c[0], net.x, n, net.weights(0), out(0))
-	net.pool.ForwardNorm(s, net.a[0], net.arg, net.c[0], n, net.norm[0], true)
-	for i := 1; i < 5; i++ {
-		f, x := out(i), net.a[0]
-		if i > 1 {
-			f.In, f.ReLU, f.Store, x = net.norm[i-1], true, net.a[i-1], net.c[i-1]
-		}
-		if i == 3 {
-			f.Residual = net.a[0]
-		}
-		net.conv[i].ForwardFused(s, net.c[i], x, n, net.weights(i), f)
+	net.pool.ForwardNorm(s, net.a[0], net.arg, net.large, net.c[0], n, net.norm[0], true)
+	for i := 1; i < 5; i += 2 {
+		net.conv[i].ForwardFused(s, net.c[i], net.a[i-1], n, net.weights(i), out(i))
+		f := out(i + 1)
+		f.In, f.ReLU = net.norm[i], true
+		net.conv[i+1].ForwardFused(s, net.c[i+1], net.c[i], n, net.weights(i+1), f)
+		net.norm[i+1].Apply(s, net.a[i+1], net.c[i+1], net.a[i-1], n, 576, true)
 	}
-	net.norm[4].Apply(s, net.a[4], net.c[4], net.a[2], n, 576, true)
 	net.last.Forward(s, net.head, net.argLast, net.a[4], n)
 	ChannelMean(net.y, net.head, 64)
 
 	ChannelMeanGrad(net.dhead, net.dy, 64)
-	net.last.Backward(s, net.din, net.dhead, net.argLast, n)
-	for i := 4; i > 0; i-- {
-		d := net.d
-		if i%2 == 1 {
-			// The gradient of the residual waits in net.d.
-			d = net.dImage[:len(net.d)]
-		}
-		net.norm[i].BackwardSums(s, d, net.dgamma, net.dbeta, net.din, net.a[i], net.c[i], n, 576)
-		net.conv[i].BackwardFused(s, net.din, net.dw[i], net.a[i-1], d, n, net.weights(i), Fusion[float32]{Out: net.norm[i], Y: net.c[i]})
-		if i%2 == 1 {
-			Axpy(1, net.d, net.din)
-		}
+	net.last.Backward(s, net.d, net.dhead, net.argLast, n)
+	d, next := net.d, net.din
+	net.norm[4].BackwardSums(s, d, net.dgamma, net.dbeta, d, net.a[4], net.c[4], n, 576)
+	before := func(i int, x []float32) Fusion[float32] {
+		return Fusion[float32]{Prev: net.norm[i], PrevX: x, Dgamma: net.dgamma, Dbeta: net.dbeta}
 	}
-	net.norm[0].BackwardSumsPool(s, net.dImage, net.dgamma, net.dbeta, net.din, net.a[0], net.c[0], n, net.pool, net.arg)
-	net.conv[0].BackwardFused(s, nil, net.dw[0], net.x, net.dImage, n, Weights[float32]{}, Fusion[float32]{Out: net.norm[0], Y: net.c[0]})
+	for i := 3; i > 0; i -= 2 {
+		f := before(i, net.c[i])
+		f.In, f.ReLU, f.Out, f.Y = net.norm[i], true, net.norm[i+1], net.c[i+1]
+		net.conv[i+1].BackwardFused(s, net.d1, net.dw[i+1], net.c[i], d, n, net.weights(i+1), f)
+		prevX := net.large
+		if i > 1 {
+			prevX = net.c[i-1]
+		}
+		f = before(i-1, prevX)
+		f.Out, f.Y, f.Shortcut = net.norm[i], net.c[i], d
+		net.conv[i].BackwardFused(s, next, net.dw[i], net.a[i-1], net.d1, n, net.weights(i), f)
+		d, next = next, d
+	}
+	net.conv[0].BackwardFused(s, nil, net.dw[0], net.x, d, n, Weights[float32]{}, Fusion[float32]{Out: net.norm[0], Y: net.c[0], Pool: net.pool, Argmax: net.arg})
 }
 
 // BenchmarkResNetStep reports images per second of processor time, which is
