@@ -10,9 +10,9 @@ import (
 )
 
 // The blocks compute what the layers of layers.go do one by one, and fuse the
-// elementwise work with the memory passes before and after it. In training a
-// block keeps the outputs of its convolutions; in evaluation it takes a few
-// images at a time through the whole of it.
+// elementwise work with the convolutions before and after it, image by image. In
+// training a block keeps the outputs of its convolutions and its own; in
+// evaluation it takes a few images at a time through the whole of it.
 
 // Stem adds what a residual network begins with (He et al. 2016, table 1): a
 // convolution with stride 2 and half its kernel as padding, batch
@@ -28,16 +28,17 @@ func (b *Builder) Stem(x Images, conv, norm string) (Images, error) {
 
 // stem is the state of a Stem's operations.
 type stem[T graphop.Float] struct {
+	chain[T]
 	run  *RunState
 	mem  *memory[T]
 	conv convolution[T]
 	norm *norm[T]
 	pool *kernel.MaxPool[T]
 
-	// Of a training run: the convolution's output (and, in backward, its
-	// gradient), and the places of the maxima.
-	c      []T
-	argmax []uint8
+	// Of a training run: the convolution's output, the places of the maxima
+	// and the elements there.
+	c, largest []T
+	argmax     []uint8
 }
 
 func addStem[T graphop.Float](b *Builder, x Images, conv, norm string) (Images, error) {
@@ -56,6 +57,7 @@ func addStem[T graphop.Float](b *Builder, x Images, conv, norm string) (Images, 
 	if o.pool, err = kernel.NewMaxPool[T](h, w, c, 3, 2, 1); err != nil {
 		return Images{}, fmt.Errorf("nn: stem %q: %w", conv, err)
 	}
+	o.tail = &tail[T]{norm: o.norm, x: &o.largest}
 	return addImages(b, "stem "+conv, o.pool.OutH(), o.pool.OutW(), c, o, []Images{x}, o.conv.parameter, o.norm.gamma, o.norm.beta)
 }
 
@@ -69,42 +71,35 @@ func (b *Builder) kernelSize(name string) (int, error) {
 }
 
 func (o *stem[T]) forward(y []T, x [][]T) {
-	n, step := o.run.Rows, o.mem.scratch.Threads()
+	n, scratch := o.run.Rows, o.mem.scratch
 	in, image, out := o.conv.shape.InLen(), o.conv.shape.OutLen(), o.pool.OutLen()
 	if o.run.Train {
 		need(&o.c, o.run.Batch*image)
+		need(&o.largest, o.run.Batch*out)
 		need(&o.argmax, o.run.Batch*out)
-		o.conv.forward(o.c, x[0], n)
-		o.norm.batch(o.c, n)
-	} else {
-		o.norm.running()
+		o.conv.forwardFused(o.c, x[0], n, o.norm.behind())
+		o.norm.moveRunning()
+		o.pool.ForwardNorm(scratch, y, o.argmax, o.largest, o.c, n, o.norm.BatchNorm, true)
+		return
 	}
-	a := need(&o.mem.temp[0], step*image)
+	o.norm.running()
+	step := o.mem.evalImages()
+	c := need(&o.mem.temp[0], step*image)
 	for lo := 0; lo < n; lo += step {
 		m := min(step, n-lo)
-		c, argmax := a, []uint8(nil)
-		if o.run.Train {
-			c, argmax = o.c[lo*image:], o.argmax[lo*out:]
-		} else {
-			o.conv.forward(a, x[0][lo*in:], m)
-		}
-		o.norm.apply(a, c, nil, m, true)
-		o.pool.Forward(o.mem.scratch, y[lo*out:], argmax, a, m)
+		o.conv.forward(c, x[0][lo*in:], m)
+		o.pool.ForwardNorm(scratch, y[lo*out:], nil, nil, c, m, o.norm.BatchNorm, true)
 	}
 }
 
 func (o *stem[T]) backward(dx, x [][]T, y, dy []T) {
 	n := o.run.Rows
-	// A maximum has a gradient behind the ReLU where it is positive: masking
-	// the pooled images saves keeping the ReLU's output.
-	live := n * o.pool.OutLen()
-	dz := need(&o.mem.temp[0], live)
-	kernel.ReLUGrad(dz, dy[:live], y[:live])
-	d := need(&o.mem.temp[1], n*o.conv.shape.OutLen())
-	o.pool.Backward(o.mem.scratch, d, dz, o.argmax, n)
-	o.norm.backwardSums(d, d, nil, o.c, n)
-	o.norm.backwardApply(o.c, d, o.c, n)
-	o.conv.backward(dx[0], x[0], o.c, n)
+	d := dy
+	if !o.tail.summed {
+		d = need(&o.mem.temp[0], n*o.pool.OutLen())
+		o.norm.BackwardSumsPool(o.mem.scratch, d, o.norm.gamma.grad, o.norm.beta.grad, dy, y, o.largest, n, o.pool)
+	}
+	o.conv.backwardFused(dx[0], x[0], d, n, kernel.Fusion[T]{Out: o.norm.BatchNorm, Y: o.c, Pool: o.pool, Argmax: o.argmax})
 }
 
 // BasicBlock adds a residual block with identity shortcut (He et al. 2016,
@@ -121,14 +116,14 @@ func (b *Builder) BasicBlock(x Images, name string) (Images, error) {
 
 // basicBlock is the state of a BasicBlock's operations.
 type basicBlock[T graphop.Float] struct {
+	chain[T]
 	run          *RunState
 	mem          *memory[T]
 	conv1, conv2 convolution[T]
 	norm1, norm2 *norm[T]
 
-	// Of a training run: the convolutions' outputs (c2 in backward its
-	// gradient) and the input of the second.
-	c1, a1, c2 []T
+	// Of a training run: the convolutions' outputs.
+	c1, c2 []T
 }
 
 func addBasicBlock[T graphop.Float](b *Builder, x Images, name string) (Images, error) {
@@ -153,6 +148,8 @@ func addBasicBlock[T graphop.Float](b *Builder, x Images, name string) (Images, 
 			return Images{}, err
 		}
 	}
+	o.before(x)
+	o.tail = &tail[T]{norm: o.norm2, x: &o.c2}
 	return addImages(b, "basic block "+name, x.H, x.W, x.C, o, []Images{x},
 		o.conv1.parameter, o.norm1.gamma, o.norm1.beta, o.conv2.parameter, o.norm2.gamma, o.norm2.beta)
 }
@@ -160,43 +157,48 @@ func addBasicBlock[T graphop.Float](b *Builder, x Images, name string) (Images, 
 func (o *basicBlock[T]) forward(y []T, xs [][]T) {
 	x, n, image := xs[0], o.run.Rows, o.conv1.shape.InLen()
 	if o.run.Train {
-		for _, v := range []*[]T{&o.c1, &o.a1, &o.c2} {
-			need(v, o.run.Batch*image)
-		}
-		o.conv1.forward(o.c1, x, n)
-		o.norm1.batch(o.c1, n)
-		o.norm1.apply(o.a1, o.c1, nil, n, true)
-		o.conv2.forward(o.c2, o.a1, n)
-		o.norm2.batch(o.c2, n)
+		need(&o.c1, o.run.Batch*image)
+		need(&o.c2, o.run.Batch*image)
+		o.conv1.forwardFused(o.c1, x, n, o.norm1.behind())
+		o.norm1.moveRunning()
+		f := o.norm2.behind()
+		f.In, f.ReLU = o.norm1.BatchNorm, true
+		o.conv2.forwardFused(o.c2, o.c1, n, f)
+		o.norm2.moveRunning()
 		o.norm2.apply(y, o.c2, x, n, true)
 		return
 	}
 	o.norm1.running()
 	o.norm2.running()
-	step := o.mem.scratch.Threads()
-	a, c := need(&o.mem.temp[0], step*image), need(&o.mem.temp[1], step*image)
+	step := o.mem.evalImages()
+	c1, c2 := need(&o.mem.temp[0], step*image), need(&o.mem.temp[1], step*image)
 	for lo := 0; lo < n; lo += step {
 		m := min(step, n-lo)
-		o.conv1.forward(a, x[lo*image:], m)
-		o.norm1.apply(a, a, nil, m, true)
-		o.conv2.forward(c, a, m)
-		o.norm2.apply(y[lo*image:], c, x[lo*image:], m, true)
+		o.conv1.forward(c1, x[lo*image:], m)
+		o.conv2.forwardFused(c2, c1, m, kernel.Fusion[T]{In: o.norm1.BatchNorm, ReLU: true})
+		o.norm2.apply(y[lo*image:], c2, x[lo*image:], m, true)
 	}
 }
 
 func (o *basicBlock[T]) backward(dx, x [][]T, y, dy []T) {
 	n := o.run.Rows
 	live := n * o.conv1.shape.InLen()
-	d, d1 := need(&o.mem.temp[0], live), need(&o.mem.temp[1], live)
-	o.norm2.backwardSums(d, dy, y, o.c2, n) // d is the shortcut's gradient too
-	o.norm2.backwardApply(o.c2, d, o.c2, n)
-	o.conv2.backward(d1, o.a1, o.c2, n)
-	o.norm1.backwardSums(d1, d1, o.a1, o.c1, n)
-	o.norm1.backwardApply(d1, d1, o.c1, n)
-	o.conv1.backward(dx[0], x[0], d1, n)
-	if dx[0] != nil {
-		kernel.Axpy(1, d, dx[0][:live])
+	// d is the gradient before the last ReLU, the shortcut's too.
+	d, d1 := dy, need(&o.mem.temp[1], live)
+	if !o.tail.summed {
+		d = need(&o.mem.temp[0], live)
+		o.norm2.backwardSums(d, dy, y, o.c2, n)
 	}
+	f := o.norm1.before(o.c1)
+	f.In, f.ReLU, f.Out, f.Y = o.norm1.BatchNorm, true, o.norm2.BatchNorm, o.c2
+	o.conv2.backwardFused(d1, o.c1, d, n, f)
+	f = kernel.Fusion[T]{}
+	if dx[0] != nil {
+		f = o.sums()
+		f.Shortcut = d
+	}
+	f.Out, f.Y = o.norm1.BatchNorm, o.c1
+	o.conv1.backwardFused(dx[0], x[0], d1, n, f)
 }
 
 // MeanHead adds the paper's output layer for maps (paper, appendix C):

@@ -92,3 +92,12 @@ func (o *convolution[T]) backward(dx, x, dy []T, n int) {
 		o.conv.BackwardData(o.scratch, dx, dy, n, o.weights())
 	}
 }
+
+// forwardFused and backwardFused do neighbouring work as well.
+func (o *convolution[T]) forwardFused(y, x []T, n int, f kernel.Fusion[T]) {
+	o.conv.ForwardFused(o.scratch, y, x, n, o.weights(), f)
+}
+
+func (o *convolution[T]) backwardFused(dx, x, dy []T, n int, f kernel.Fusion[T]) {
+	o.conv.BackwardFused(o.scratch, dx, o.grad, x, dy, n, o.weights(), f)
+}

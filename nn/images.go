@@ -17,6 +17,8 @@ type Images struct {
 	Node *gorgonia.Node
 	// H, W and C are height, width and channels.
 	H, W, C int
+
+	tail any // *tail[T] of the operation that makes them, if it has one
 }
 
 func (x Images) size() int { return x.H * x.W * x.C }
@@ -24,7 +26,7 @@ func (x Images) size() int { return x.H * x.W * x.C }
 // Images takes the rows of x [batch, h*w*c] as images of height h, width w and
 // c channels, channels last.
 func (b *Builder) Images(x *gorgonia.Node, h, w, c int) (Images, error) {
-	im := Images{x, h, w, c}
+	im := Images{Node: x, H: h, W: w, C: c}
 	if h < 1 || w < 1 || c < 1 || x.Dims() != 2 || x.Shape()[0] != b.run.Batch || x.Shape()[1] != im.size() {
 		return Images{}, fmt.Errorf("nn: %v as images of %dx%dx%d, want shape (%d, %d)", x.Shape(), h, w, c, b.run.Batch, im.size())
 	}
@@ -42,6 +44,12 @@ type memory[T graphop.Float] struct {
 	// temp holds numbers that live within one operation.
 	temp [2][]T
 }
+
+// evalImages returns how many images an evaluation takes through a block at a
+// time: enough for every thread, few enough to stay in the cache.
+func (m *memory[T]) evalImages() int { return evalImagesPerThread * m.scratch.Threads() }
+
+const evalImagesPerThread = 2
 
 // output returns the output of the next operation.
 func (m *memory[T]) output(n int) []T {
@@ -69,6 +77,38 @@ type imageOp[T graphop.Float] interface {
 	backward(dx, x [][]T, y, dy []T)
 }
 
+// A tail is the batch normalisation that an operation ends with, before a ReLU
+// (and perhaps a pooling or a sum between them). Its backward pass begins with sums over the
+// gradient of the operation's output. An operation behind it that is the only
+// one can do these sums for each image while it is in the cache.
+type tail[T graphop.Float] struct {
+	norm *norm[T]
+	x    *[]T // what is normalised, of the size of the output
+	// gradient is the node by which the operation behind returns the gradient.
+	gradient *gorgonia.Node
+	// summed says that the operation behind does the sums, and that the
+	// gradient it returns is already that before the ReLU.
+	summed bool
+}
+
+// chain is the part of an operation that has a tail, or does the sums of the one
+// before it.
+type chain[T graphop.Float] struct{ previous, tail *tail[T] }
+
+func (c *chain[T]) links() *chain[T] { return c }
+
+// before tells where the operation's first input comes from.
+func (c *chain[T]) before(x Images) { c.previous, _ = x.tail.(*tail[T]) }
+
+// sums returns the work of the tail before the operation, if it is the
+// operation's.
+func (c *chain[T]) sums() kernel.Fusion[T] {
+	if t := c.previous; t != nil && t.summed {
+		return t.norm.before(*t.x)
+	}
+	return kernel.Fusion[T]{}
+}
+
 // addImages adds an operation with outputs of h x w x c. The parameters follow
 // the inputs x.
 func addImages[T graphop.Float](b *Builder, name string, h, w, c int, o imageOp[T], x []Images, params ...parameter[T]) (Images, error) {
@@ -83,6 +123,13 @@ func addImages[T graphop.Float](b *Builder, name string, h, w, c int, o imageOp[
 	}
 	for _, p := range params {
 		inputs, wrt = append(inputs, p.node), append(wrt, true)
+	}
+	var links *chain[T]
+	if l, ok := o.(interface{ links() *chain[T] }); ok {
+		links = l.links()
+		if links.tail != nil {
+			out.tail = links.tail
+		}
 	}
 	data := make([][]T, len(x))
 	read := func(in []gorgonia.Value) [][]T {
@@ -111,7 +158,18 @@ func addImages[T graphop.Float](b *Builder, name string, h, w, c int, o imageOp[
 		backward := func(in []gorgonia.Value) {
 			o.backward(dx, read(in), graphop.Data[T](in[k]), graphop.Data[T](in[k+1]))
 		}
-		return differentiate(name, dtype, backward, grads, append(in[:k:k], out, dy)...)
+		nodes, err := differentiate(name, dtype, backward, grads, append(in[:k:k], out, dy)...)
+		if links != nil && err == nil {
+			// Gorgonia differentiates the operations behind first. The gradient
+			// is another node when it is a sum over several of them.
+			if t := links.previous; t != nil {
+				t.gradient = nodes[0]
+			}
+			if t := links.tail; t != nil {
+				t.summed = t.gradient != nil && t.gradient == dy
+			}
+		}
+		return nodes, err
 	}
 	var err error
 	out.Node, err = graphop.Apply(graphop.Spec{Name: name, Dtype: dtype, Shape: yT.Shape().Clone(), Do: forward, Wrt: wrt, Diff: diff}, inputs...)

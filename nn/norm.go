@@ -59,7 +59,22 @@ func newNorm[T graphop.Float](b *Builder, name string, h, w, channels int) (o *n
 // batch takes the statistics of n images and moves the running ones.
 func (o *norm[T]) batch(x []T, n int) {
 	o.Batch(o.scratch, x, n, o.pixels, o.gamma.value, o.beta.value)
-	o.UpdateRunning(o.mean, o.variance, NormMomentum)
+	o.moveRunning()
+}
+
+// moveRunning moves the running statistics towards the batch's.
+func (o *norm[T]) moveRunning() { o.UpdateRunning(o.mean, o.variance, NormMomentum) }
+
+// behind makes a convolution's forward pass take the statistics of its output.
+func (o *norm[T]) behind() kernel.Fusion[T] {
+	return kernel.Fusion[T]{Out: o.BatchNorm, Gamma: o.gamma.value, Beta: o.beta.value}
+}
+
+// before makes a convolution's backward pass do the work of backwardSums, where
+// the convolution's input is the ReLU of this normalisation and x what was
+// normalised.
+func (o *norm[T]) before(x []T) kernel.Fusion[T] {
+	return kernel.Fusion[T]{Prev: o.BatchNorm, PrevX: x, Dgamma: o.gamma.grad, Dbeta: o.beta.grad}
 }
 
 // running takes the running statistics.

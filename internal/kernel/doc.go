@@ -33,8 +33,8 @@
 // the first n of a longer slice. Convolutions, batch normalisation and pooling
 // have vector code for float32; their float64, which serves to check gradients,
 // shares the matrix products. The separate operations are the plain way; the
-// fused ones ([Fusion], [MaxPool.ForwardNorm], [BatchNorm.BackwardSumsPool])
-// have the same bits and move less memory.
+// fused ones ([Fusion], [MaxPool.ForwardNorm]) have the same bits and move less
+// memory.
 //
 // # Conventions
 //

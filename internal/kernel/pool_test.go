@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -98,7 +100,47 @@ func testMaxPool[T Float](t *testing.T) {
 			clear(y.x)
 			pool.Forward(s, y.x, nil, x.x, n)
 			wantSame(t, "y without argmax of "+name, y.x, wantY)
+			testForwardNorm(t, r, s, pool, x.x, n, name)
 		}
+	}
+}
+
+// testForwardNorm compares ForwardNorm with the operations that it stands for.
+func testForwardNorm[T Float](t *testing.T, r *rand.Rand, s *Scratch[T], pool *MaxPool[T], x []T, n int, name string) {
+	vec := func() []T { return newNormal[T](r, pool.channels).x }
+	norm, variance := newNorm[T](t, pool.channels), vec()
+	for i, v := range variance {
+		variance[i] = v * v
+	}
+	norm.Fixed(vec(), variance, vec(), vec())
+	for _, relu := range []bool{false, true} {
+		applied, want := make([]T, len(x)), make([]T, n*pool.OutLen())
+		wantArg, arg := make([]uint8, len(want)), make([]uint8, len(want))
+		norm.Apply(s, applied, x, nil, n, pool.inH*pool.inW, false)
+		pool.Forward(s, want, wantArg, applied, n)
+		if relu {
+			ReLU(want, want)
+		}
+		y, largest := newGuarded[T](r, len(want)), newGuarded[T](r, len(want))
+		pool.ForwardNorm(s, y.x, arg, largest.x, x, n, norm, relu)
+		wantSame(t, "y of a normalised "+name, y.x, want)
+		if !slices.Equal(arg, wantArg) {
+			t.Fatalf("argmax of a normalised %s differs", name)
+		}
+		for i, v := range largest.x {
+			c := i % pool.channels
+			if v = T(norm.scale[c]*v) + norm.shift[c]; relu && v < 0 {
+				v = 0
+			}
+			if v != want[i] && (v == v || want[i] == want[i]) {
+				t.Fatalf("largest of %s makes %v of element %d, want %v", name, v, i, want[i])
+			}
+		}
+		y.check(t, name)
+		largest.check(t, name)
+		clear(y.x)
+		pool.ForwardNorm(s, y.x, nil, nil, x, n, norm, relu)
+		wantSame(t, "y alone of a normalised "+name, y.x, want)
 	}
 }
 
