@@ -217,7 +217,7 @@ func TestPool32(t *testing.T) {
 
 // TestMetric: metrics have names, and others are refused.
 func TestMetric(t *testing.T) {
-	if RelativeRegret.String() != "relative_regret" || OptimalityGap.String() != "optimality_gap" || Metric(9).String() != "Metric(9)" {
+	if RelativeRegret.String() != "relative_regret" || OptimalityGap.String() != "optimality_gap" || AbsoluteRegret.String() != "absolute_regret" || Metric(9).String() != "Metric(9)" {
 		t.Error("wrong names")
 	}
 	k := validTask()

@@ -157,6 +157,30 @@ func (d *Dataset) Dates() []Date {
 	return dates
 }
 
+// Summary says what a client's prices are like.
+type Summary struct {
+	// Mean, Min and Max are of the hourly LMP, in $/MWh.
+	Mean, Min, Max float64
+	// Negative counts the hours with an LMP below zero.
+	Negative int
+}
+
+// Summary looks at all prices of the client, which has at least one day.
+func (c *Client) Summary() Summary {
+	s := Summary{Min: math.Inf(1), Max: math.Inf(-1)}
+	for i := range c.Days {
+		for _, p := range c.Days[i].LMP {
+			s.Mean += p
+			s.Min, s.Max = min(s.Min, p), max(s.Max, p)
+			if p < 0 {
+				s.Negative++
+			}
+		}
+	}
+	s.Mean /= float64(Hours * len(c.Days))
+	return s
+}
+
 // Gap is a date that is not in the data.
 type Gap struct {
 	Date Date

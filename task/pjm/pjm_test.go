@@ -324,3 +324,11 @@ func TestFixedDemand(t *testing.T) {
 		}
 	}
 }
+
+func TestSummary(t *testing.T) {
+	c := Client{Days: make([]Day, 2)}
+	c.Days[0].LMP[3], c.Days[1].LMP[5] = -24, 120
+	if got, want := c.Summary(), (Summary{2, -24, 120, 1}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
