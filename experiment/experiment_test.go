@@ -66,7 +66,7 @@ func TestRegistry(t *testing.T) {
 				t.Errorf("%s, %s: %v", k.Name, regime, err)
 			}
 		}
-		if k.Check(experiment.Data{EtaObj: math.NaN()}) == nil || k.Check(experiment.Data{}) != nil {
+		if k.Check(experiment.Data{EtaObj: math.NaN(), TerrainScale: math.NaN()}) == nil || k.Check(experiment.Data{}) != nil {
 			t.Errorf("%s: Check takes NaN, or refuses the zero value", k.Name)
 		}
 	}
@@ -152,8 +152,8 @@ func TestRunOrder(t *testing.T) {
 	order := ""
 	for _, o := range ran {
 		order += o.Loss + string(rune('0'+o.Seed)) + " "
-		if o.Wall <= 0 {
-			t.Errorf("%s, seed %d took %v", o.Loss, o.Seed, o.Wall)
+		if o.Timing.WallSeconds <= 0 || len(o.Timing.Stages) == 0 {
+			t.Errorf("%s, seed %d took %+v", o.Loss, o.Seed, o.Timing)
 		}
 	}
 	if order != "rspo+3 mse3 rspo+1 mse1 " || loads != 2 {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 
+	"fedrspo/oracle/dijkstra"
 	"fedrspo/task"
 )
 
@@ -26,12 +27,14 @@ func (f *fingerprints) get(t *task.Task) string {
 
 // Fingerprint is the SHA-256, in hexadecimal, of the bits of everything a
 // result depends on: the clients' IDs, the features and costs of all splits,
-// and the feasible sets: dimension, radius, and the weights and capacity of a
-// knapsack. Names play no part.
+// and the feasible sets: dimension, radius, the weights and capacity of a
+// knapsack, and the grid that a path runs on. Features that clients share count
+// once. Names play no part.
 func Fingerprint(t *task.Task) string {
 	d := digest{Hash: sha256.New()}
 	d.ints(t.In, t.Out, len(t.Clients))
-	row := make([]float64, t.In)
+	row, row32 := make([]float64, t.In), []float32(nil)
+	var seen [3]task.Features // by split
 	for _, c := range t.Clients {
 		d.ints(c.ID, c.Polytope.Dim())
 		d.floats(c.Polytope.Radius())
@@ -44,13 +47,30 @@ func Fingerprint(t *task.Task) string {
 				d.floats(w)
 			}
 		}
-		for _, s := range []task.Split{c.Train, c.Val, c.Test} {
+		if set, ok := c.Polytope.(interface{ Grid() *dijkstra.Grid }); ok {
+			g := set.Grid().Config()
+			d.ints(g.Height, g.Width, int(g.Neighbours), g.Source.Row, g.Source.Col, g.Sink.Row, g.Sink.Col, int(g.Negative), int(g.Ties))
+		}
+		for k, s := range []task.Split{c.Train, c.Val, c.Test} {
 			d.ints(s.Len())
+			shared := task.Same(seen[k], s.X)
+			x32, narrow := s.X.(task.Features32)
+			if narrow && row32 == nil {
+				row32 = make([]float32, t.In)
+			}
 			for i := range s.Len() {
-				s.X.Copy(row, i)
-				d.floats(row...)
+				switch {
+				case shared:
+				case narrow:
+					x32.Copy32(row32, i)
+					d.floats32(row32)
+				default:
+					s.X.Copy(row, i)
+					d.floats(row...)
+				}
 				d.floats(s.C.Row(i)...)
 			}
+			seen[k] = s.X
 		}
 	}
 	return hex.EncodeToString(d.Sum(nil))
@@ -68,6 +88,14 @@ func (d *digest) ints(v ...int) {
 		d.buf = binary.LittleEndian.AppendUint64(d.buf, uint64(n))
 	}
 	d.Write(d.buf) // a hash never fails
+}
+
+func (d *digest) floats32(v []float32) {
+	d.buf = d.buf[:0]
+	for _, x := range v {
+		d.buf = binary.LittleEndian.AppendUint32(d.buf, math.Float32bits(x))
+	}
+	d.Write(d.buf)
 }
 
 func (d *digest) floats(v ...float64) {

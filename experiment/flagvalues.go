@@ -271,3 +271,36 @@ func ParseSeeds(list string) ([]int64, error) {
 	}
 	return seeds, nil
 }
+
+// dataSource is the flag.Value of where the data come from.
+type dataSource struct{ at *Data }
+
+// generatedPrefix stands before a number of generated maps.
+const generatedPrefix = "generated:"
+
+func (d dataSource) String() string {
+	switch {
+	case d.at == nil:
+		return ""
+	case d.at.Dir == "" && d.at.Maps > 0:
+		return generatedPrefix + strconv.Itoa(d.at.Maps)
+	}
+	return d.at.Dir
+}
+
+func (d dataSource) Set(text string) error {
+	number, generated := strings.CutPrefix(text, generatedPrefix)
+	if !generated {
+		d.at.Dir, d.at.Maps = text, 0
+		return nil
+	}
+	const most = 1_000_000
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > most {
+		return fmt.Errorf("want a whole number from 1 to %d behind %s", most, generatedPrefix)
+	}
+	d.at.Dir, d.at.Maps = "", n
+	return nil
+}
+
+func (d dataSource) Get() any { return d.String() }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"fedrspo/surrogate"
+	"fedrspo/task/warcraft"
 	"fedrspo/train"
 )
 
@@ -22,13 +23,13 @@ type FlagGroup struct {
 
 // DataFlags are the settings flags that shape the data, beside task and seeds.
 var DataFlags = []string{"data", "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale",
-	"clients", "train-samples", "validation-samples", "test-samples", "hold-out"}
+	"clients", "train-samples", "validation-samples", "test-samples", "hold-out", "grid", "terrain-scale", "path-set", "negcost"}
 
 // FlagGroups lists the settings flags as help texts show them.
 var FlagGroups = []FlagGroup{
 	{"What to train", []string{"task", "loss", "regime", "centralized", "model", "output-bound", "device", "seed", "seeds"}},
 	{"Data", DataFlags},
-	{"Training", []string{"rounds", "epochs", "batch", "fraction", "prox", "lr", "clip", "clip-mode"}},
+	{"Training", []string{"rounds", "epochs", "batch", "fraction", "prox", "lr", "lr-anneal", "clip", "clip-mode", "bn-stats"}},
 	{"Personalisation after federated training", []string{"personal-rounds", "personal-epochs", "personal-loss", "personalizer", "ditto-mu", "ditto-mode", "rho-selector"}},
 	{"Regularisation of rspo+", []string{"alpha", "personal-alpha", "calibration", "calib-norm", "kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "early-stop", "monitor"}},
 	{"Perturbation of pfyl and dpo, regularisation of optnet", []string{"samples", "epsilon", "noise", "variance-reduction", "multipliers"}},
@@ -53,10 +54,21 @@ type Flags struct {
 	unused train.Stage
 }
 
-// DefaultSetting is the paper's protocol for a task and a regime, with RSPO+
-// and one seed.
+// DefaultSetting is the paper's protocol for a task and a regime, or that of
+// its small data, with RSPO+ and one seed.
 func DefaultSetting(kind Kind, regime train.Regime) Setting {
-	return Setting{Kind: kind, Data: kind.Data, Model: "mlp", Losses: []surrogate.Loss{surrogate.RSPOPlus{}}, Seeds: []int64{42}, Config: kind.Defaults(regime)}
+	return defaultSetting(kind, regime, Data{})
+}
+
+// defaultSetting is DefaultSetting for data of the same source as from.
+func defaultSetting(kind Kind, regime train.Regime, from Data) Setting {
+	d := kind.Data
+	d.Clients, d.Train, d.Val, d.Test = 0, 0, 0, 0
+	if kind.Small != nil {
+		d.Dir, d.Maps = from.Dir, from.Maps
+	}
+	d = kind.resolve(d)
+	return Setting{Kind: kind, Data: d, Model: kind.Models[0], Losses: []surrogate.Loss{surrogate.RSPOPlus{}}, Seeds: []int64{42}, Config: kind.protocol(d, regime)}
 }
 
 // NewFlags declares the settings flags on fs with DefaultSetting as defaults.
@@ -66,7 +78,7 @@ func NewFlags(fs *flag.FlagSet, kind Kind, regime train.Regime) *Flags {
 
 // newFlags declares flags whose defaults are the values of s.
 func newFlags(fs *flag.FlagSet, s Setting) *Flags {
-	s.Data = s.Data.orElse(s.Kind.Data)
+	s.Data = s.Kind.resolve(s.Data)
 	f := &Flags{fs: fs, s: s, task: s.Kind.Name, device: "cpu", personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}}
 	if len(s.Seeds) > 0 {
 		f.seed = s.Seeds[0]
@@ -111,23 +123,28 @@ func (f *Flags) declare() {
 	fs.Var(lossList{&f.s.Losses}, "loss", "comma `list` of losses to train with, one after the other: "+strings.Join(LossNames(), ", "))
 	words(fs, &cfg.Regime, "regime", "`who` shares what: federated (one model by federated averaging, then personalised), local (each client alone), centralized (on everybody's data)", train.Regimes...)
 	either(fs, &cfg.SinglePooled, "centralized", "`what` the centralized regime trains: per-target-pooled (for each client, a model on everybody's data over that client's feasible set) or single-pooled (one model, each sample over its owner's feasible set)", "per-target-pooled", "single-pooled")
-	words(fs, &f.s.Model, "model", "`network`: mlp (one hidden layer of 64 units) or linear (no bias)", "mlp", "linear")
+	words(fs, &f.s.Model, "model", "`network`: mlp (one hidden layer of 64 units), linear (no bias), or for maps resnet (ResNet-18 cut off after two blocks) or resnet-conv1x1 (the same with a convolution in place of the mean over channels)", modelNames...)
 	fs.Float64Var(&f.s.OutputBound, "output-bound", f.s.OutputBound, "scale a prediction down to at most this `norm`; 0 for no bound")
 	words(fs, &f.device, "device", "`where` the network runs: cpu", "cpu")
 	fs.Int64Var(&f.seed, "seed", f.seed, "seed of data, initial model and training")
 	fs.Var(seedList{&f.seeds}, "seeds", "several seeds, run one after the other: a comma `list` of numbers and ranges such as 1..5; replaces -seed")
 
-	fs.StringVar(&data.Dir, "data", data.Dir, "`folder` with a dataset of your own, kept in config.toml as an absolute path; empty generates one from the seed")
+	fs.Var(dataSource{data}, "data", "`folder` with a dataset of your own, or with the published maps of warcraft, kept in config.toml as an absolute path; generated:N for N generated maps (the paper has 10000); empty generates from the seed, for warcraft a small dataset with a short protocol")
 	fs.Float64Var(&data.EtaObj, "eta-obj", data.EtaObj, "heterogeneity of the clients' objectives, 0 to 1 in the paper")
 	fs.Float64Var(&data.EtaConstr, "eta-constr", data.EtaConstr, "heterogeneity of the clients' constraints")
 	fs.Float64Var(&data.EtaData, "eta-data", data.EtaData, "heterogeneity of the clients' features")
 	either(fs, &data.SharedWeights, "knapsack-weight-het", "`on|off`: whether -eta-constr moves item weights beside capacities", "on", "off")
 	either(fs, &data.CostsByTrain, "cost-scale", "`unit` of generated costs: per-split (each split's own mean) or train (the training split's)", "per-split", "train")
-	fs.IntVar(&data.Clients, "clients", data.Clients, "number of clients; 0 here and below for the paper's number")
+	fs.IntVar(&data.Clients, "clients", data.Clients, "number of clients; 0 here and below for the number that belongs to the data")
 	fs.IntVar(&data.Train, "train-samples", data.Train, "training samples over all clients")
 	fs.IntVar(&data.Val, "validation-samples", data.Val, "validation samples over all clients")
-	fs.IntVar(&data.Test, "test-samples", data.Test, "test samples over all clients")
+	fs.IntVar(&data.Test, "test-samples", data.Test, "test samples over all clients; for warcraft, the last maps, which every client is tested on")
 	fs.Float64Var(&data.HoldOut, "hold-out", data.HoldOut, "`share` of each client's training samples, drawn with the seed, that replaces its validation samples; 0 for none")
+
+	fs.IntVar(&data.Grid, "grid", data.Grid, "side of a map in cells: 12, 18, 24 or 30")
+	fs.Float64Var(&data.TerrainScale, "terrain-scale", data.TerrainScale, "heterogeneity of the clients' terrain costs, exp(scale z) times the map's")
+	words(fs, &data.PathSet, "path-set", "relaxed `paths`: with_cycles (the paper's) or dag (paths that never turn back)", warcraft.WithCycles, warcraft.DAG)
+	words(fs, &data.NegativeCosts, "negcost", "`decision` at negative costs, in training with spo+, pfyl and dpo: as_is (Dijkstra's algorithm regardless, as the paper does) or exact (cycles that pay included)", warcraft.AsIs, warcraft.Exact)
 
 	fs.IntVar(&main.Rounds, "rounds", main.Rounds, "rounds of federated training; of training, in the other regimes")
 	fs.IntVar(&main.Epochs, "epochs", main.Epochs, "passes over a client's data in each round")
@@ -135,8 +152,10 @@ func (f *Flags) declare() {
 	fs.Float64Var(&main.Fraction, "fraction", main.Fraction, "share of the clients that take part in a round, above 0; above 1, their number")
 	fs.Float64Var(&cfg.Prox, "prox", cfg.Prox, "FedProx: `mu` of the pull of local training to the round's global model; 0 is FedAvg")
 	fs.Var(rateRule{&f.s}, "lr", "learning `rate`: paper (calibrated for rspo+, 0.001 for others), matched (the others use the mean calibrated rate), tuned (for each loss the best on validation data of "+strings.ReplaceAll(numberList{&TuningRates}.String(), ",", ", ")+"), a number for all, or scaled:number (for rspo+ times lambda_j over its mean, as tuned rates are)")
+	either(fs, &cfg.AnnealRates, "lr-anneal", "`on|off`: whether -kappa-lr anneals the learning rate of the other losses too, in personal training", "off", "on")
 	fs.Float64Var(&cfg.Adam.Clip, "clip", cfg.Adam.Clip, "bound of a gradient's `norm`; 0 for none")
 	either(fs, &cfg.Adam.ClipGlobal, "clip-mode", "`what` -clip bounds: the gradient of each parameter array (per-array), or the whole one (global)", "per-array", "global")
+	either(fs, &cfg.SharedStatistics, "bn-stats", "`whose` running statistics of batch normalisation: each client's own, averaged like parameters in federated training (client), or one set that all clients move in turn (shared)", "client", "shared")
 
 	fs.IntVar(&personal.Rounds, "personal-rounds", personal.Rounds, "rounds of personalisation")
 	fs.IntVar(&personal.Epochs, "personal-epochs", personal.Epochs, "passes over a client's data in each round of personalisation")
@@ -170,20 +189,25 @@ func (f *Flags) declare() {
 // again until this agrees. parse may declare flags of its own. The flags come
 // with parse's error; flag.ErrHelp among them lets the defaults settle.
 func ParseFlags(parse func(*flag.FlagSet) error) (*Flags, error) {
-	kind, regime := Kinds[0], train.Federated
+	kind, regime, from := Kinds[0], train.Federated, Data{}
 	for {
 		fs := flag.NewFlagSet("train", flag.ContinueOnError)
 		fs.SetOutput(io.Discard)
 		fs.Usage = func() {}
-		f := NewFlags(fs, kind, regime)
+		f := newFlags(fs, defaultSetting(kind, regime, from))
 		err := parse(fs)
 		if err != nil && !errors.Is(err, flag.ErrHelp) {
 			return f, err
 		}
-		if f.task == kind.Name && f.s.Config.Regime == regime {
+		at := Data{Dir: f.s.Data.Dir, Maps: f.s.Data.Maps}
+		same := kind.Small == nil || kind.isSmall(at) && kind.isSmall(from) || at == from
+		if f.task == kind.Name && f.s.Config.Regime == regime && same {
 			return f, err
 		}
-		regime = f.s.Config.Regime
+		regime, from = f.s.Config.Regime, at
+		if f.task != kind.Name {
+			from = Data{}
+		}
 		if kind, err = ByName(f.task); err != nil {
 			return f, err
 		}
@@ -261,6 +285,24 @@ func FlagRegime(name string) train.Regime {
 	return ""
 }
 
+// FlagTask returns the one task in which a settings flag has a meaning, or "" if
+// it has one in several.
+func FlagTask(name string) string {
+	if !slices.Contains(DataFlags, name) {
+		return ""
+	}
+	var tasks []string
+	for _, k := range Kinds {
+		if slices.Contains(k.DataFlags, name) {
+			tasks = append(tasks, k.Name)
+		}
+	}
+	if len(tasks) == 1 {
+		return tasks[0]
+	}
+	return ""
+}
+
 // why says why a flag has no effect beside the others, or "".
 func (f *Flags) why(name string) string {
 	cfg := &f.s.Config
@@ -276,12 +318,24 @@ func (f *Flags) why(name string) string {
 	if r := FlagRegime(name); r != "" && r != cfg.Regime {
 		return "it belongs to -regime " + string(r)
 	}
-	switch name {
-	case "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale", "clients", "train-samples", "validation-samples", "test-samples":
-		if name == "validation-samples" && f.s.Data.HoldOut > 0 {
+	if slices.Contains(DataFlags, name) {
+		switch kind := f.s.Kind; {
+		case !slices.Contains(kind.DataFlags, name):
+			return "it belongs to -task " + FlagTask(name)
+		case f.s.Data.Dir != "" && !slices.Contains(kind.DirFlags, name):
+			return "it shapes generated data, and -data names a dataset"
+		case name == "validation-samples" && f.s.Data.HoldOut > 0:
 			return "-hold-out replaces them"
+		case name == "negcost" && f.s.Data.PathSet == warcraft.DAG:
+			return "without cycles every decision is exact"
 		}
-		return unless(f.s.Data.Dir == "", "it shapes generated data, and -data names a dataset")
+		return ""
+	}
+	switch name {
+	case "lr-anneal":
+		return unless(f.personalizes(func(l surrogate.Loss) bool { return !l.Regularized() }), "rspo+ anneals its learning rate anyway")
+	case "bn-stats":
+		return unless(hasStatistics(f.s.Model), "-model "+f.s.Model+" has no batch normalisation")
 	case "clip-mode":
 		return unless(cfg.Adam.Clip != 0, "-clip 0 bounds nothing")
 	case "ditto-mu", "ditto-mode":
@@ -304,6 +358,9 @@ func (f *Flags) why(name string) string {
 	case "fed-kappa-lambda", "fed-kappa-lr":
 		return unless(f.trains(regularized), "it belongs to -loss rspo+")
 	case "kappa-lambda", "kappa-lr", "early-stop":
+		if name == "kappa-lr" && cfg.AnnealRates {
+			return ""
+		}
 		return unless(f.personalizes(regularized), "it belongs to rspo+ as the loss of personal training")
 	case "tau", "monitor":
 		return unless(anywhere(regularized), "it belongs to -loss rspo+")
@@ -337,7 +394,13 @@ func (f *Flags) Setting() (Setting, error) {
 	if err := f.checkRanges(); err != nil {
 		return s, err
 	}
-	s.Data = s.Data.orElse(s.Kind.Data)
+	if s.Data.Maps > 0 && s.Kind.Small == nil {
+		return s, &FlagError{"data", fmt.Sprintf("is %q, want a folder: numbers of generated maps belong to -task warcraft", dataSource{&s.Data})}
+	}
+	if !slices.Contains(s.Kind.Models, s.Model) {
+		return s, &FlagError{"model", fmt.Sprintf("is %q, want %s for -task %s", s.Model, strings.Join(s.Kind.Models, " or "), s.Kind.Name)}
+	}
+	s.Data = s.Kind.resolve(s.Data)
 	cfg := &s.Config
 	// One flag for both stages.
 	cfg.Fed.Tau, cfg.Fed.Monitor = cfg.Personal.Tau, cfg.Personal.Monitor
@@ -398,6 +461,8 @@ var flagRanges = []flagRange{
 	{flags: []string{"train-samples", "validation-samples", "test-samples"}, hi: 1e7},
 	{flags: []string{"eta-obj", "eta-constr", "eta-data"}, lo: 1e-9, hi: 10, orZero: true},
 	{flags: []string{"hold-out"}, hi: 0.99},
+	{flags: []string{"grid"}, hi: 30},
+	{flags: []string{"terrain-scale"}, hi: 5},
 	{flags: []string{"fraction"}, hi: 1e6, above: true},
 	{flags: []string{"alpha", "personal-alpha", "epsilon", "ditto-mu"}, hi: 1e12, above: true},
 	{flags: []string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "prox", "clip", "output-bound"}, hi: 1e12},
@@ -435,6 +500,9 @@ func (f *Flags) checkRanges() error {
 	}
 	if x := f.fs.Lookup("fraction").Value.(flag.Getter).Get().(float64); x > 1 && x != math.Trunc(x) {
 		return &FlagError{"fraction", fmt.Sprintf("is %v, want a share of the clients, above 0 to 1, or their whole number", x)}
+	}
+	if g := f.s.Data.Grid; g != 0 && !slices.Contains(warcraftGrids, g) {
+		return &FlagError{"grid", fmt.Sprintf("is %d, want one of %v, or 0 for the first", g, warcraftGrids)}
 	}
 	for _, m := range f.s.Config.Multipliers {
 		if !(m > 0) {
@@ -478,7 +546,7 @@ func (s Setting) Arguments() []string {
 		newFlags(fs, s)
 		return fs
 	}
-	ours, defaults := values(s), values(DefaultSetting(s.Kind, s.Config.Regime))
+	ours, defaults := values(s), values(defaultSetting(s.Kind, s.Config.Regime, s.Kind.resolve(s.Data)))
 	first := DefaultSetting(Kinds[0], train.Federated)
 	resolved := s.Resolved()
 	var args []string
@@ -493,6 +561,11 @@ func (s Setting) Arguments() []string {
 				standard = first.Kind.Name
 			case "regime":
 				standard = string(first.Config.Regime)
+			case "data":
+				standard = dataSource{&first.Data}.String()
+				if s.Kind.isSmall(s.Data) {
+					continue
+				}
 			}
 			if value != standard {
 				args = append(args, "-"+name, value)

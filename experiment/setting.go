@@ -15,6 +15,7 @@ import (
 
 	"fedrspo/nn"
 	"fedrspo/oracle"
+	"fedrspo/resnet"
 	"fedrspo/run"
 	"fedrspo/surrogate"
 	"fedrspo/task"
@@ -53,7 +54,7 @@ func (s Setting) Validate() error {
 	if len(s.Losses) == 0 || len(s.Seeds) == 0 {
 		return fmt.Errorf("no loss or no seed: %w", train.ErrConfig)
 	}
-	if err := s.Kind.Check(s.Data); err != nil {
+	if err := s.Kind.Check(s.Kind.resolve(s.Data)); err != nil {
 		return err
 	}
 	if !positiveOrZero(s.OutputBound) {
@@ -63,6 +64,13 @@ func (s Setting) Validate() error {
 		cfg := s.Config
 		// The model's sizes come with the data.
 		cfg.Loss, cfg.Model = l, nn.NewLinear(1, 1)
+		if hasStatistics(s.Model) {
+			m, err := resnet.New(resnet.Config{Grid: 1})
+			if err != nil {
+				return err
+			}
+			cfg.Model = m
+		}
 		if err := cfg.Validate(); err != nil {
 			return err
 		}
@@ -97,7 +105,8 @@ type Outcome struct {
 	Loss string
 	Seed int64
 	Run  *train.Run
-	Wall time.Duration
+	// Timing says where the time went.
+	Timing run.SeedTiming
 }
 
 // Run trains every loss on every seed: seeds outside, so that losses share
@@ -127,19 +136,21 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 	var sums fingerprints
 	err := s.each(func(k int, t *task.Task, cfg train.Config) error {
 		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
-		start := time.Now()
+		watch := startStopwatch()
+		cfg.Clock = watch.nanoseconds
 		var err error
 		if o.Run, err = train.New(cfg, t, w.next(cfg, 0)); err != nil {
 			return err
 		}
 		err = o.Run.Execute(ctx)
-		o.Wall = time.Since(start)
+		o.Timing = watch.timing(o.Loss, o.Seed, o.Run.Spent())
 		interrupted := err != nil && ctx.Err() != nil
 		if err != nil && !interrupted {
 			return fmt.Errorf("%s, seed %d: %w", o.Loss, o.Seed, diverged(o.Run, err))
 		}
 		r := o.Run.Result()
 		r.Data = sums.get(t)
+		results[k].Metric = measure(t)
 		results[k].Seeds = append(results[k].Seeds, r)
 		if err == nil {
 			finished[k]++
@@ -159,6 +170,9 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 	}
 	return results, err
 }
+
+// measure is the task's metric as results have it.
+func measure(t *task.Task) run.Measure { return run.Measure(t.Metric.String()) }
 
 // diverged adds to an error of numbers that overflow in training what helps.
 func diverged(r *train.Run, err error) error {
@@ -209,10 +223,13 @@ func (s Setting) PersonalLosses() []surrogate.Loss {
 
 // dataOf is the data of a seed.
 func (s Setting) dataOf(seed int64) Data {
-	d := s.Data
+	d := s.Kind.resolve(s.Data)
 	d.Seed = seed
 	return d
 }
+
+// varies says whether the data depend on the seed.
+func (s Setting) varies() bool { return s.Data.Dir == "" || s.Data.HoldOut > 0 || s.Kind.Seeded }
 
 // load returns valid data that every client can be trained and judged on.
 func (s Setting) load(seed int64) (*task.Task, error) {
@@ -247,7 +264,8 @@ func (s Setting) load(seed int64) (*task.Task, error) {
 func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error {
 	var t *task.Task
 	for _, seed := range s.Seeds {
-		if t == nil || s.Data.varies() {
+		if t == nil || s.varies() {
+			t = nil // it need not stay in memory beside the next one
 			var err error
 			if t, err = s.load(seed); err != nil {
 				return err
@@ -262,7 +280,7 @@ func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error
 		}
 		for k, l := range s.Losses {
 			cfg := s.Config
-			cfg.Seed, cfg.Loss, cfg.Model = seed, l, model
+			cfg.Seed, cfg.Loss, cfg.Model, cfg.Precision = seed, l, model, modelPrecision(s.Model)
 			cfg.Batch = min(cfg.Batch, mostSamples(t))
 			if s.rates != nil {
 				cfg.Rates, cfg.FixedRate = train.RateScaled, s.rates[k]
@@ -333,6 +351,7 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder, done func(r
 	err = s.each(func(k int, t *task.Task, cfg train.Config) error {
 		start := time.Now()
 		r := run.SeedResult{Seed: cfg.Seed, Data: sums.get(t)}
+		results[k].Metric = measure(t)
 		for _, stage := range []string{train.StageFed, train.StagePersonal} {
 			res, local, err := evaluateStage(ctx, cfg, t, stage, from, to)
 			if errors.Is(err, ErrNoModel) {
@@ -358,6 +377,10 @@ func (s Setting) Evaluate(ctx context.Context, from, to *run.Folder, done func(r
 			results[k].Complete = false
 		}
 		if r.Fed != nil || r.Personal != nil {
+			var err error
+			if r.Constant, err = train.ConstantCosts(ctx, cfg, t); err != nil {
+				return fmt.Errorf("seed %d: %w", cfg.Seed, err)
+			}
 			results[k].Seeds = append(results[k].Seeds, r)
 		}
 		if done != nil {

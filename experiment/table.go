@@ -40,6 +40,8 @@ type Table struct {
 	Cells []Cell
 	// Seeds are the paper's seeds for this table.
 	Seeds []int64
+	// Metric is the task's; empty is relative regret.
+	Metric run.Measure
 	// OnlyOrder: cells are printed but not judged, Claims are.
 	OnlyOrder bool
 	// Claims are statements about the cells.
@@ -246,7 +248,7 @@ func (f *Finished) tune(ctx context.Context, r *Runner) error {
 		for _, rate := range TuningRates {
 			sum := 0.0
 			for _, s := range seeds {
-				regret, n := lastValidation(r.Result(Job{j.Args, s}.at(scaledRate(rate))))
+				regret, n := lastValidation(r.Result(Job{j.Args, s}.at(scaledRate(rate))), f.Metric)
 				if n == 0 {
 					return fmt.Errorf("%s: no client has validation samples to tune the learning rate on", j.Command())
 				}

@@ -14,8 +14,8 @@ import (
 var TuningRates = []float64{1e-3, 3e-3, 5e-3, 1e-2, 3e-2}
 
 // Tune chooses a learning rate for each loss, one for both stages: the one of
-// TuningRates with the least relative regret on validation samples after the
-// last stage, as the mean over seeds and clients. Regularised losses scale it
+// TuningRates with the least regret, in the task's metric, on validation samples after
+// the last stage, as the mean over seeds and clients. Regularised losses scale it
 // by λ_j/mean λ (train.RateScaled). Test samples play no part. The choices have
 // the order of Losses; observe may be nil.
 func (s Setting) Tune(ctx context.Context, observe func(Progress)) ([]run.Tuning, error) {
@@ -44,7 +44,7 @@ func (s Setting) tune(ctx context.Context, w *watcher) ([]run.Tuning, error) {
 			if err != nil {
 				return fmt.Errorf("%s, seed %d at the learning rate %g: %w", cfg.Loss.Name(), cfg.Seed, c.Rate, err)
 			}
-			regret, n := lastValidation(r.Result())
+			regret, n := lastValidation(r.Result(), measure(t))
 			if n == 0 {
 				return fmt.Errorf("no client has validation samples to tune the learning rate on: %w", train.ErrConfig)
 			}
@@ -66,16 +66,16 @@ func (s Setting) tune(ctx context.Context, w *watcher) ([]run.Tuning, error) {
 	return out, nil
 }
 
-// lastValidation is the mean relative regret on validation samples after the
-// last stage, over the n clients that have such samples.
-func lastValidation(r run.SeedResult) (regret float64, n int) {
+// lastValidation is the mean regret on validation samples after the last stage,
+// over the n clients that have such samples.
+func lastValidation(r run.SeedResult, m run.Measure) (regret float64, n int) {
 	stage := r.Personal
 	if stage == nil {
 		stage = r.Fed
 	}
 	for _, c := range stage.Clients {
 		if c.Validation != nil {
-			regret += c.Validation.Relative
+			regret += m.Of(*c.Validation)
 			n++
 		}
 	}

@@ -170,9 +170,38 @@ type Timing struct {
 	Runs []SeedTiming `json:"runs"`
 }
 
-// SeedTiming is the wall time of one loss and seed.
+// SeedTiming says where the time of one loss and seed went.
 type SeedTiming struct {
 	Loss        string  `json:"loss"`
 	Seed        int64   `json:"seed"`
 	WallSeconds float64 `json:"wall_seconds"`
+	// CPUSeconds is the processor time of the whole process meanwhile, PeakBytes
+	// the most memory it has held so far; 0 where the system does not tell.
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+	PeakBytes  int64   `json:"peak_memory_bytes,omitempty"`
+	// Stages in the order they ran.
+	Stages []StageTiming `json:"stages,omitempty"`
+}
+
+// StageTiming says where the time of one stage of training went.
+type StageTiming struct {
+	Stage string `json:"stage"`
+	// WallSeconds of training, RoundSeconds of each round where clients share
+	// them, EvaluationSeconds of judging the models afterwards.
+	WallSeconds       float64   `json:"wall_seconds"`
+	RoundSeconds      []float64 `json:"round_seconds,omitempty"`
+	EvaluationSeconds float64   `json:"evaluation_seconds"`
+	// OracleSeconds and NetworkSeconds are sums over the goroutines that train:
+	// in the oracle calls of losses and of the freeze rule, and in the rest.
+	OracleSeconds  float64 `json:"oracle_seconds"`
+	NetworkSeconds float64 `json:"network_seconds"`
+	// Steps counts gradient steps.
+	Steps int `json:"steps"`
+	// Projections counts those of training, HardProjections the ones that took
+	// the solver's slower method, and PositivePairs, summed over projections onto
+	// paths, the pairs of neighbouring cells of which cycles are made, up to 21
+	// for each. 0 from solvers that do not count.
+	Projections     int64 `json:"projections,omitempty"`
+	HardProjections int64 `json:"hard_projections,omitempty"`
+	PositivePairs   int64 `json:"positive_pairs,omitempty"`
 }

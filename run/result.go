@@ -54,6 +54,14 @@ func (m Measure) Title() string {
 	return "relative regret"
 }
 
+// Unit is what people read the measure in, and how many of it are 1.
+func (m Measure) Unit() (name string, per float64) {
+	if m == AbsoluteRegret {
+		return "", 1
+	}
+	return "%", 100
+}
+
 // add adds o to r, number by number.
 func (r *Regret) add(o Regret) {
 	r.Relative += o.Relative
@@ -282,7 +290,7 @@ func SameRegrets(got, want []Result) error {
 			for _, stage := range []struct {
 				name      string
 				got, want *StageResult
-			}{{"fed", s.Fed, w.Fed}, {"personal", s.Personal, w.Personal}, {"local endpoint", s.LocalEndpoint, w.LocalEndpoint}} {
+			}{{"fed", s.Fed, w.Fed}, {"personal", s.Personal, w.Personal}, {"local endpoint", s.LocalEndpoint, w.LocalEndpoint}, {"constant costs", s.Constant, w.Constant}} {
 				if err := sameStage(stage.got, stage.want); err != nil {
 					return fmt.Errorf("loss %s, seed %d, %s: %w", g.Loss, s.Seed, stage.name, err)
 				}

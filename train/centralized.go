@@ -68,6 +68,7 @@ type pooledFit struct {
 
 func (r *Run) fitPooled(ctx context.Context, ph phase, m *mixture, multiplier float64) (pooledFit, error) {
 	w, clients := r.workers[0], r.state.Clients
+	defer m.count(w)
 	w.session.Load(r.state.Initial)
 	w.session.ResetOptimizer()
 	rate := 0.0
@@ -83,7 +84,7 @@ func (r *Run) fitPooled(ctx context.Context, ph phase, m *mixture, multiplier fl
 			break
 		}
 		lambda := func(i int) float64 { return ph.lambda(f.schedule, clients[i].Lambda, multiplier) }
-		metric := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Rate: ph.rate(f.schedule, rate)}
+		metric := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Rate: ph.rate(f.schedule, rate, round)}
 		loss, steps, err := w.trainMixed(ctx, m, lambda, fit{loss: ph.loss, rate: metric.Rate, epochs: ph.Epochs,
 			shuffle: stream.Key{Seed: r.cfg.Seed, Purpose: ph.name + " shuffle", Round: round}})
 		if err != nil {
@@ -123,6 +124,16 @@ type mixture struct {
 	// ends[k] is the number of samples of sets 0..k.
 	ends []int
 	surrogate.Mixed
+}
+
+// count moves the counts of the pools to the worker.
+func (m *mixture) count(w *worker) {
+	for k := range m.Parts {
+		if p := &m.Parts[k]; p.Pool != nil {
+			w.meter.tally.Add(p.Pool.Tally())
+			p.Pool = nil
+		}
+	}
 }
 
 // len is the number of samples.

@@ -99,6 +99,14 @@ type Config struct {
 	// Personalizer makes the clients' models of the federated regime; nil means
 	// FineTune.
 	Personalizer Personalizer
+	// AnnealRates anneals by Personal.KappaRate the learning rates of losses
+	// without λ too, in personal training.
+	AnnealRates bool
+	// SharedStatistics keeps one set of running statistics (batch normalisation)
+	// that every client's every training batch moves in turn, as the authors'
+	// program does, instead of a set for each client that federated rounds
+	// average like parameters.
+	SharedStatistics bool
 	// Prox is FedProx's μ: local training in the federated stage adds
 	// (μ/2)|θ-θ_t|², θ_t the global model of the round, to every batch loss.
 	// 0 is FedAvg.
@@ -131,6 +139,9 @@ type Config struct {
 	// rounds (with Interp, of the local one). 0 measures none. It never changes a
 	// model.
 	Track int
+	// Clock, unless nil, returns nanoseconds since any moment, for Run.Spent. It
+	// never changes a result.
+	Clock func() int64
 	// Workers is the number of goroutines that train clients; 0 means one per
 	// CPU. It never changes a result.
 	Workers int
@@ -182,6 +193,9 @@ func (c *Config) Validate() error {
 				return bad("%s: %v", l.Name(), err)
 			}
 		}
+	}
+	if err := c.validateStatistics(); err != nil {
+		return bad("%v", err)
 	}
 	if c.tunesEpsilon() {
 		if len(c.Multipliers) == 0 || slices.ContainsFunc(c.Multipliers, func(m float64) bool { return !positive(m) }) {

@@ -70,11 +70,17 @@ func (r *Run) federate(ctx context.Context, multiplier float64) (*fedStage, erro
 	for i, c := range r.task.Clients {
 		f.index[c.ID] = i
 	}
+	if r.cfg.SharedStatistics {
+		f.shared = append(f.shared, r.statistics(r.state.Initial)...)
+	}
 	f.publish()
 	for round := range r.cfg.Fed.Rounds {
+		from := r.now()
 		if err := f.round(ctx, round); err != nil {
 			return nil, fmt.Errorf("round %d: %w", round, err)
 		}
+		s := &r.spent[len(r.spent)-1]
+		s.Rounds = append(s.Rounds, r.now()-from)
 		f.publish()
 	}
 	return f, nil
@@ -89,6 +95,8 @@ type fedStage struct {
 	multiplier float64
 	metrics    []run.Metric
 	history    []federation.Plan
+	// shared are the shared running statistics; empty if clients have their own.
+	shared []float64
 
 	index   map[int]int // client ID -> task index
 	sets    []*samples  // made at a client's first visit
@@ -109,6 +117,7 @@ type answer struct {
 	params []float64
 	loss   float64
 	steps  int
+	move   move
 }
 
 func (f *fedStage) round(ctx context.Context, round int) error {
@@ -131,7 +140,12 @@ func (f *fedStage) round(ctx context.Context, round int) error {
 	}
 	m := run.Metric{Loss: f.phase.loss.Name(), Seed: f.cfg.Seed, Stage: f.phase.name, Round: round, Active: plan.Participants}
 	weight := 0.0
+	for _, a := range answers {
+		a.move.apply(f.shared)
+	}
 	for k, a := range answers {
+		// The average of equal vectors is that vector.
+		copy(f.statistics(a.params), f.shared)
 		id := plan.Participants[k]
 		if err := f.server.Submit(federation.Update{Round: round, Client: id, Params: a.params}); err != nil {
 			return err
@@ -152,7 +166,7 @@ func (f *fedStage) round(ctx context.Context, round int) error {
 	lambda := 0.0
 	for _, c := range clients {
 		lambda += f.phase.lambda(f.schedule, c.Lambda, f.multiplier) / float64(len(clients))
-		m.Rate += f.phase.rate(f.schedule, c.FedRate) / float64(len(clients))
+		m.Rate += f.phase.rate(f.schedule, c.FedRate, round) / float64(len(clients))
 	}
 	if lambda > 0 {
 		m.Lambda = &lambda
@@ -180,11 +194,14 @@ func (f *fedStage) local(ctx context.Context, w *worker, i int, plan federation.
 	}
 	c := &f.state.Clients[i]
 	w.session.Load(plan.Model)
+	if f.cfg.SharedStatistics {
+		f.clearStatistics(w)
+	}
 	w.session.ResetOptimizer()
 	job := fit{
 		loss: f.phase.loss, set: f.sets[i], epochs: f.phase.Epochs,
 		lambda:  f.phase.lambda(f.schedule, c.Lambda, f.multiplier),
-		rate:    f.phase.rate(f.schedule, c.FedRate),
+		rate:    f.phase.rate(f.schedule, c.FedRate, plan.Round),
 		shuffle: stream.Key{Seed: f.cfg.Seed, Purpose: "federated shuffle", Round: plan.Round, Client: f.task.Clients[i].ID},
 	}
 	if f.cfg.Prox > 0 { // FedProx (Li et al. 2020)
@@ -192,6 +209,9 @@ func (f *fedStage) local(ctx context.Context, w *worker, i int, plan federation.
 	}
 	if a.loss, a.steps, err = w.train(ctx, job); err != nil {
 		return a, err
+	}
+	if f.cfg.SharedStatistics {
+		a.move = f.moveOf(w, a.steps)
 	}
 	a.params = make([]float64, len(plan.Model))
 	w.session.Store(a.params)

@@ -48,6 +48,9 @@ type course struct {
 	ref func(round int) []float64
 	// rounds replaces phase.Rounds.
 	rounds int
+	// moves, unless nil, collects what every round does to shared running
+	// statistics.
+	moves *[]move
 }
 
 // personalize trains every client, all its rounds in one go, so that optimiser
@@ -55,8 +58,12 @@ type course struct {
 // candidates of its settings, each client keeps its best on validation data.
 func (r *Run) personalize(ctx context.Context, p Personalizer, ph phase, start []float64, set func(i int) *samples) error {
 	candidates := r.candidates(ph)
-	return r.each(ctx, len(r.task.Clients), func(w *worker, i int) error {
+	moves := make([][]move, len(r.task.Clients))
+	err := r.each(ctx, len(r.task.Clients), func(w *worker, i int) error {
 		job := course{phase: ph, set: set(i), rounds: ph.Rounds}
+		if r.cfg.SharedStatistics {
+			job.moves = &moves[i]
+		}
 		best, bestRegret, steps := ClientState{}, math.Inf(1), 0
 		for k, m := range candidates {
 			job.multiplier = m
@@ -85,6 +92,10 @@ func (r *Run) personalize(ctx context.Context, p Personalizer, ph phase, start [
 		r.state.Clients[i] = best
 		return nil
 	})
+	if err == nil && r.cfg.SharedStatistics {
+		r.shareStatistics(start, moves)
+	}
+	return err
 }
 
 // follow trains client i from the session's parameters, round after round,
@@ -98,18 +109,24 @@ func (r *Run) follow(ctx context.Context, w *worker, i int, job course, c *Clien
 		}
 		lambda := ph.lambda(c.Schedule, c.Lambda, job.multiplier)
 		m := run.Metric{Loss: ph.loss.Name(), Seed: r.cfg.Seed, Stage: ph.name, Round: round, Client: &id,
-			Rate: ph.rate(c.Schedule, c.PersonalRate)}
+			Rate: ph.rate(c.Schedule, c.PersonalRate, round)}
 		f := fit{loss: ph.loss, set: job.set, epochs: ph.Epochs, lambda: lambda, rate: m.Rate,
 			shuffle: stream.Key{Seed: r.cfg.Seed, Purpose: ph.name + " shuffle", Round: round, Client: id}}
 		if job.ref != nil {
 			f.mu, f.ref = job.mu, job.ref(round)
+		}
+		if job.moves != nil {
+			r.clearStatistics(w)
 		}
 		loss, steps, err := w.train(ctx, f)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		m.TrainLoss = loss
-		if m.Validation, err = r.trackClient(ctx, w, i); err != nil {
+		if job.moves != nil {
+			// The model is judged at the end, once all clients have moved them.
+			*job.moves = append(*job.moves, r.moveOf(w, steps))
+		} else if m.Validation, err = r.trackClient(ctx, w, i); err != nil {
 			return fmt.Errorf("round %d: %w", round, err)
 		}
 		c.Steps += steps

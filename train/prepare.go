@@ -79,12 +79,14 @@ type phase struct {
 	// name labels metrics and random streams.
 	name string
 	loss surrogate.Loss
+	// anneals the learning rates of losses without λ too.
+	anneals bool
 }
 
-func (r *Run) fedPhase() phase { return phase{r.cfg.Fed, "federated", r.cfg.Loss} }
+func (r *Run) fedPhase() phase { return phase{Stage: r.cfg.Fed, name: "federated", loss: r.cfg.Loss} }
 
 func (r *Run) personalPhase(name string) phase {
-	return phase{r.cfg.Personal, name, r.cfg.personalLoss()}
+	return phase{Stage: r.cfg.Personal, name: name, loss: r.cfg.personalLoss(), anneals: r.cfg.AnnealRates}
 }
 
 // lambda is the regularisation weight in a round, for the calibrated λ_j:
@@ -99,10 +101,14 @@ func (p phase) lambda(s Schedule, base, multiplier float64) float64 {
 	return 0
 }
 
-// rate anneals the rates of regularised losses; others are constant.
-func (p phase) rate(s Schedule, base float64) float64 {
-	if p.loss.Regularized() {
+// rate anneals the rates of regularised losses by their schedule; others are
+// constant, or annealed from round to round.
+func (p phase) rate(s Schedule, base float64, round int) float64 {
+	switch {
+	case p.loss.Regularized():
 		return s.Rate(base, p.Stage)
+	case p.anneals:
+		return Schedule{Step: round}.Rate(base, p.Stage)
 	}
 	return base
 }
@@ -168,7 +174,7 @@ func (r *Run) freezeStatistic(w *worker, parts []monitorPart, lambda func(i int)
 	num, den, n := 0.0, 0.0, 0
 	for _, p := range parts {
 		solver := w.poolFor(r.task.Clients[p.client].Polytope).Solver()
-		if err := p.excess(lambda(p.client), solver, &num, &den); err != nil {
+		if err := w.timed(func() error { return p.excess(lambda(p.client), solver, &num, &den) }); err != nil {
 			return 0, fmt.Errorf("monitor of client %d: %w", r.task.Clients[p.client].ID, err)
 		}
 		n += len(p.costs)

@@ -85,6 +85,9 @@ type Run struct {
 	pooled   task.Split // all training data; centralised regime only
 	state    State
 	executed bool
+	// spent is what Spent returns, since when its last stage is at work.
+	spent []Spent
+	since int64
 
 	done, total atomic.Int64
 	observing   sync.Mutex
@@ -136,38 +139,49 @@ func (r *Run) Execute(ctx context.Context) error {
 	case Federated:
 		return r.executeFederated(ctx)
 	case Local:
+		r.begin("local")
 		if err := r.personalize(ctx, FineTune{}, r.personalPhase("local"), r.state.Initial, r.ownSamples); err != nil {
 			return fmt.Errorf("local training: %w", err)
 		}
+		r.trained()
 		var err error
 		if r.state.Personal, err = r.evaluatePersonal(ctx); err != nil {
 			return fmt.Errorf("local models: %w", err)
 		}
+		r.evaluated()
 	case Centralized:
+		r.begin("centralized")
 		if err := r.centralize(ctx); err != nil {
 			return fmt.Errorf("centralised training: %w", err)
 		}
+		r.trained()
 		var err error
 		if r.state.Fed, err = r.evaluatePersonal(ctx); err != nil {
 			return fmt.Errorf("centralised models: %w", err)
 		}
+		r.evaluated()
 	}
 	return nil
 }
 
 // executeFederated is the federated stage and personalisation.
 func (r *Run) executeFederated(ctx context.Context) (err error) {
+	r.begin("federated")
 	if err := r.federateBest(ctx); err != nil {
 		return fmt.Errorf("federated stage: %w", err)
 	}
+	r.trained()
 	global := r.state.Server.Model
 	if r.state.Fed, err = r.evaluate(ctx, r.fedPhase(), func(int) predictor { return predictor{model: global} }, false); err != nil {
 		return fmt.Errorf("federated model: %w", err)
 	}
+	r.evaluated()
+	r.begin("personal")
 	p := r.cfg.personalizer()
 	if err := r.personalize(ctx, p, r.personalPhase("personal"), global, r.ownSamples); err != nil {
 		return fmt.Errorf("personalisation: %w", err)
 	}
+	r.trained()
 	if r.state.Personal, err = r.evaluatePersonal(ctx); err != nil {
 		return fmt.Errorf("personal models: %w", err)
 	}
@@ -176,6 +190,7 @@ func (r *Run) executeFederated(ctx context.Context) (err error) {
 			return fmt.Errorf("local endpoint: %w", err)
 		}
 	}
+	r.evaluated()
 	return nil
 }
 
@@ -204,6 +219,9 @@ func (r *Run) Metrics() []run.Metric {
 // start makes the workers for a purpose.
 func (r *Run) start(p purpose) error {
 	n := min(r.cfg.workers(), len(r.task.Clients))
+	if p == trains && r.cfg.SinglePooled {
+		n = 1 // one model is trained by one worker
+	}
 	for range n {
 		w, err := newWorker(&r.cfg, max(1, r.cfg.workers()/n), p)
 		if err != nil {

@@ -31,10 +31,12 @@ type worker struct {
 	cfg     *Config
 	session nn.Session
 	// source is what the loss operation reads; batch is what it usually is.
-	source surrogate.Switch
+	source timedSource
 	batch  surrogate.Batch
-	// oracles is the number of goroutines a batch's oracle calls fan over: the
-	// cores that too few clients would leave idle.
+	meter  meter
+	// oracles is the number of goroutines that a batch's oracle calls, and the
+	// network's operations on images, fan over: the cores that too few clients
+	// would leave idle.
 	oracles int
 	pool    *oracle.Pool
 	perm    []int
@@ -56,8 +58,9 @@ const (
 )
 
 func newWorker(cfg *Config, oracles int, p purpose) (*worker, error) {
-	w := &worker{cfg: cfg, oracles: oracles, x: make([]float64, cfg.Model.In())}
-	session := nn.SessionConfig{Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision}
+	w := &worker{cfg: cfg, oracles: oracles, meter: meter{clock: cfg.Clock}, x: make([]float64, cfg.Model.In())}
+	w.source.meter = &w.meter
+	session := nn.SessionConfig{Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision, Threads: oracles}
 	if p == trains {
 		session.Loss = func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.source, out) }
 	}
@@ -72,6 +75,7 @@ func newWorker(cfg *Config, oracles int, p purpose) (*worker, error) {
 // poolFor returns a pool over p, the last one if it was over p too.
 func (w *worker) poolFor(p oracle.Polytope) *oracle.Pool {
 	if w.pool == nil || w.pool.Polytope() != p {
+		w.dropPool()
 		w.pool = w.newPool(p)
 	}
 	return w.pool
@@ -119,6 +123,13 @@ func (w *worker) epochs(ctx context.Context, f fit, n int, fill func(rows []int)
 	}
 	perm := w.perm[:n]
 	sum := 0.0
+	from, oracles := w.meter.now(), w.source.spent
+	defer func() {
+		spent := w.source.spent - oracles
+		w.meter.oracle += int64(w.oracles) * spent
+		w.meter.network += w.meter.now() - from - spent
+		w.meter.steps += steps
+	}()
 	for e := range f.epochs {
 		f.shuffle.Epoch = e
 		stream.Permute(stream.New(f.shuffle), perm)

@@ -15,6 +15,9 @@ func (o *options) help(w io.Writer) {
 	fmt.Fprintf(w, `Train a predictor for the quality of the decisions made from it, and report
 the regret of those decisions.
 
+    train -task warcraft                   shortest paths on pictured maps
+    train -task warcraft -data maps        the published maps in a folder; also
+                                           -data generated:10000
     train                                  rspo+ on the generated knapsack task
     train -loss rspo+,spo+,mse             compare losses on the same data
     train -seeds 1..5 -lr matched          five seeds, equal learning rates
@@ -33,7 +36,9 @@ Defaults are the paper's protocol for -task %s -regime %s.
 			if value != "" {
 				value = " " + value
 			}
-			if r := experiment.FlagRegime(name); r != "" && string(r) != regime {
+			if k := experiment.FlagTask(name); k != "" && k != o.fs.Lookup("task").Value.String() {
+				usage = "only with -task " + k + ": " + usage
+			} else if r := experiment.FlagRegime(name); r != "" && string(r) != regime {
 				usage = "only with -regime " + string(r) + ": " + usage
 			} else if f.DefValue != "" && f.DefValue != "false" {
 				usage += " (default " + f.DefValue + ")"

@@ -88,7 +88,7 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	}
 	bar := newBar(o, stderr)
 	results, err := s.Run(ctx, bar.observe, func(out experiment.Outcome) error {
-		timing.Runs = append(timing.Runs, run.SeedTiming{Loss: out.Loss, Seed: out.Seed, WallSeconds: out.Wall.Seconds()})
+		timing.Runs = append(timing.Runs, out.Timing)
 		if folder == nil {
 			return nil
 		}

@@ -58,14 +58,14 @@ func at(t *testing.T, text json.RawMessage, path ...any) json.RawMessage {
 // TestJSON fixes the shape of what -json prints, which programs rely on.
 func TestJSON(t *testing.T) {
 	data := smallData(t)
-	wantRun := []string{"complete", "loss", "mean", "seeds", "steps", "task", "wall_seconds"}
+	wantRun := []string{"complete", "loss", "mean", "metric", "seeds", "steps", "task", "wall_seconds"}
 	regret := []string{"absolute_regret", "relative_regret"}
 	checkRun := func(t *testing.T, text json.RawMessage, loss string, seeds int, stages map[string]bool) {
 		t.Helper()
 		if got := keysOf(t, text); !slices.Equal(got, wantRun) {
 			t.Errorf("a run has the keys %v, want %v", got, wantRun)
 		}
-		for key, want := range map[string]string{"task": `"knapsack"`, "loss": `"` + loss + `"`, "complete": "true"} {
+		for key, want := range map[string]string{"task": `"knapsack"`, "metric": `"relative_regret"`, "loss": `"` + loss + `"`, "complete": "true"} {
 			if got := string(at(t, text, key)); got != want {
 				t.Errorf("%s is %s, want %s", key, got, want)
 			}

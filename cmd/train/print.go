@@ -30,6 +30,7 @@ func jsonReport(results []run.Result, timing run.Timing) any {
 			s := &runs[k].Seeds[i]
 			s.Steps, s.Data = 0, ""
 			s.Fed, s.Personal, s.LocalEndpoint = withoutClients(s.Fed), withoutClients(s.Personal), withoutClients(s.LocalEndpoint)
+			s.Constant = withoutClients(s.Constant)
 		}
 		for _, t := range timing.Runs {
 			if t.Loss != r.Loss {
@@ -65,12 +66,16 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result, populat
 	fmt.Fprintln(w)
 	t := table{population: population}
 	for _, r := range results {
+		t.metric = r.Metric
 		t.add(r, s.Config)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
 	printTuning(w, results)
+	if note := constantNote(results); note != "" {
+		notes = append([]string{note}, notes...)
+	}
 	if len(notes) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -78,6 +83,23 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result, populat
 		fmt.Fprintln(w, n)
 	}
 	return nil
+}
+
+// constantNote says what equal costs would have led to, or "".
+func constantNote(results []run.Result) string {
+	for _, r := range results {
+		var values []float64
+		for _, s := range r.Seeds {
+			if s.Constant != nil {
+				values = append(values, r.Metric.Of(s.Constant.Regret))
+			}
+		}
+		if mean, _ := run.MeanStd(values); len(values) > 0 {
+			unit, per := r.Metric.Unit()
+			return fmt.Sprintf("Without a model, at equal costs everywhere, the %s is %.2f %s.", r.Metric.Title(), per*mean, unit)
+		}
+	}
+	return ""
 }
 
 // freezeNote says where the freeze rule has nothing to look at, or "".
@@ -107,13 +129,7 @@ func seedText(list []int64) string {
 
 // title says what was run.
 func title(s experiment.Setting) string {
-	data := "generated data"
-	if s.Data.Dir != "" {
-		data = s.Data.Dir
-	} else if s.Data.EtaObj != 0 || s.Data.EtaConstr != 0 || s.Data.EtaData != 0 {
-		data = fmt.Sprintf("generated data, heterogeneity (%g, %g, %g)", s.Data.EtaObj, s.Data.EtaConstr, s.Data.EtaData)
-	}
-	text := fmt.Sprintf("task %s (%s), %s, %s", s.Kind.Name, data, s.Config.Regime, s.Model)
+	text := fmt.Sprintf("task %s (%s), %s, %s", s.Kind.Name, s.Kind.Describe(s.Data), s.Config.Regime, s.Model)
 	if p := s.Config.Personalizer; p != nil {
 		text += ", +P by " + p.Name()
 	}
@@ -129,12 +145,13 @@ func printTuning(w io.Writer, results []run.Result) {
 		if r.Tuning == nil {
 			continue
 		}
+		unit, per := r.Metric.Unit()
 		if k == 0 {
-			fmt.Fprint(w, "\nLearning rates, by relative regret on validation samples in %:\n")
+			fmt.Fprintf(w, "\nLearning rates, by %s on validation samples%s:\n", r.Metric.Title(), strings.TrimSuffix(" in "+unit, " in "))
 		}
 		var tried []string
 		for _, c := range r.Tuning.Candidates {
-			tried = append(tried, fmt.Sprintf("%g: %.2f", c.Rate, 100*c.Regret))
+			tried = append(tried, fmt.Sprintf("%g: %.2f", c.Rate, per*c.Regret))
 		}
 		fmt.Fprintf(w, "  %s %g (%s)\n", r.Loss, r.Tuning.Rate, strings.Join(tried, ", "))
 	}
@@ -154,14 +171,33 @@ func stageName(regime train.Regime, personal bool) string {
 // left out, but for the first ones.
 type table struct {
 	population bool
+	metric     run.Measure
 	rows       [][]string
 }
 
 // columns are the two lines of headings; columns from optional on may be left
-// out.
-var columns = [][]string{
-	{"", "", "relative", "over", "over", "absolute", "over", "over", "", "", "", ""},
-	{"loss", "stage", "regret %", "seeds", "clients", "regret", "seeds", "clients", "lambda", "frozen %", "rho", "multiplier"},
+// out. Beside the task's metric stands the absolute regret, or beside that the
+// relative one.
+func (t *table) columns() [][]string {
+	above := []string{"", "", "", "over", "over", "", "over", "over", "", "", "", ""}
+	below := []string{"loss", "stage", "", "seeds", "clients", "", "seeds", "clients", "lambda", "frozen %", "rho", "multiplier"}
+	for k, m := range t.measures() {
+		unit, _ := m.Unit()
+		first, second, _ := strings.Cut(m.Title(), " ")
+		above[2+3*k], below[2+3*k] = first, strings.TrimSpace(second+" "+unit)
+	}
+	return [][]string{above, below}
+}
+
+// measures are the numbers in the table.
+func (t *table) measures() [2]run.Measure {
+	switch t.metric {
+	case run.AbsoluteRegret:
+		return [2]run.Measure{run.AbsoluteRegret, run.RelativeRegret}
+	case run.OptimalityGap:
+		return [2]run.Measure{run.OptimalityGap, run.AbsoluteRegret}
+	}
+	return [2]run.Measure{run.RelativeRegret, run.AbsoluteRegret}
 }
 
 // optional is the first column that may be left out.
@@ -187,16 +223,10 @@ func (t *table) add(r run.Result, cfg train.Config) {
 
 // row adds a row; freezes says that the stage has schedules that may freeze.
 func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool) {
-	var relative, absolute, overClients, absOverClients, lambda, frozen, rho, multiplier []float64
+	var lambda, frozen, rho, multiplier []float64
 	for _, s := range stages {
-		relative = append(relative, 100*s.Relative)
-		absolute = append(absolute, s.Absolute)
-		var clients, absClients []float64
-		stopped := 0.0
-		l := 0.0
+		stopped, l := 0.0, 0.0
 		for _, c := range s.Clients {
-			clients = append(clients, 100*c.Relative)
-			absClients = append(absClients, c.Absolute)
 			l += c.Lambda / float64(len(s.Clients))
 			if c.FrozenAfter != nil {
 				stopped += 100 / float64(len(s.Clients))
@@ -208,20 +238,7 @@ func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool)
 				multiplier = append(multiplier, c.Multiplier)
 			}
 		}
-		_, std := t.meanStd(clients)
-		_, absStd := t.meanStd(absClients)
-		overClients, absOverClients = append(overClients, std), append(absOverClients, absStd)
 		lambda, frozen = append(lambda, l), append(frozen, stopped)
-	}
-	rel, relStd := t.meanStd(relative)
-	abs, absStd := t.meanStd(absolute)
-	spread, _ := t.meanStd(overClients)
-	absSpread, _ := t.meanStd(absOverClients)
-	overSeeds := func(x float64, format string) string {
-		if len(stages) == 1 {
-			return "-"
-		}
-		return fmt.Sprintf(format, x)
 	}
 	// A dash stands for what the loss or the stage does not have.
 	mean := func(v []float64, format string, there bool) string {
@@ -232,9 +249,38 @@ func (t *table) row(loss, stage string, stages []*run.StageResult, freezes bool)
 		return fmt.Sprintf(format, m)
 	}
 	l, _ := t.meanStd(lambda)
-	t.rows = append(t.rows, []string{loss, stage, fmt.Sprintf("%.2f", rel), overSeeds(relStd, "± %.2f"), fmt.Sprintf("± %.2f", spread),
-		fmt.Sprintf("%.4g", abs), overSeeds(absStd, "± %.3g"), fmt.Sprintf("± %.3g", absSpread), mean(lambda, "%.3g", l > 0), mean(frozen, "%.0f", l > 0 && freezes && multiplier == nil),
-		mean(rho, "%.2f", true), mean(multiplier, "%.3g", true)})
+	row := []string{loss, stage}
+	for _, m := range t.measures() {
+		row = append(row, t.cells(m, stages)...)
+	}
+	t.rows = append(t.rows, append(row, mean(lambda, "%.3g", l > 0), mean(frozen, "%.0f", l > 0 && freezes && multiplier == nil),
+		mean(rho, "%.2f", true), mean(multiplier, "%.3g", true)))
+}
+
+// cells are a measure's mean, its deviation over seeds, and the mean over seeds
+// of its deviation over clients.
+func (t *table) cells(m run.Measure, stages []*run.StageResult) []string {
+	value, spread := "%.2f", "± %.2f"
+	if m == run.AbsoluteRegret {
+		value, spread = "%.4g", "± %.3g"
+	}
+	_, per := m.Unit()
+	var seeds, spreads []float64
+	for _, s := range stages {
+		var clients []float64
+		for _, c := range s.Clients {
+			clients = append(clients, per*m.Of(c.Regret))
+		}
+		_, std := t.meanStd(clients)
+		seeds, spreads = append(seeds, per*m.Of(s.Regret)), append(spreads, std)
+	}
+	mean, std := t.meanStd(seeds)
+	over, _ := t.meanStd(spreads)
+	overSeeds := "-"
+	if len(stages) > 1 {
+		overSeeds = fmt.Sprintf(spread, std)
+	}
+	return []string{fmt.Sprintf(value, mean), overSeeds, fmt.Sprintf(spread, over)}
 }
 
 // meanStd is run.MeanStd with the table's divisor.
@@ -249,7 +295,7 @@ func (t *table) meanStd(v []float64) (mean, std float64) {
 func (t *table) print(w io.Writer) error {
 	var text strings.Builder
 	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range slices.Concat(columns, t.rows) {
+	for _, row := range slices.Concat(t.columns(), t.rows) {
 		for k, text := range row {
 			if k < optional || slices.ContainsFunc(t.rows, func(r []string) bool { return r[k] != "-" }) {
 				fmt.Fprint(tw, text, "\t")

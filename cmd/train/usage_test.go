@@ -205,6 +205,8 @@ func TestNumbers(t *testing.T) {
 		// The paper has 200 and 2000; a share of one client is enough here.
 		"validation-samples": {"0", "1"},
 		"test-samples":       {"0", "1"},
+		"grid":               {"0"},
+		"terrain-scale":      {"0", "1", "1e-320"},
 	}
 	// What a flag needs beside it to have an effect.
 	beside := map[string][]string{
@@ -232,6 +234,9 @@ func TestNumbers(t *testing.T) {
 				args := slices.Concat(small, beside[f.Name], []string{"-" + f.Name + "=" + v})
 				if slices.Contains(generated, f.Name) {
 					args = append(slices.Clone(short), "-out", "none", "-"+f.Name+"="+v)
+				}
+				if experiment.FlagTask(f.Name) == "warcraft" {
+					args = append(strings.Fields("-task warcraft -data generated:30 -clients 2 -test-samples 2 -model linear -out none -rounds 1 -epochs 1 -personal-rounds 1"), "-"+f.Name+"="+v)
 				}
 				if strings.HasSuffix(f.Name, "-samples") {
 					args = append(args, "-clients", "1")

@@ -48,7 +48,7 @@ var rules = []rule{
 	{"run", []string{"internal/atomicfile"}, false, "a run folder holds plain data"},
 	{"train", []string{"nn", "resnet", "surrogate", "oracle", "task", "federation", "run", "internal/stream"}, true, "training works for any task"},
 	{"report", []string{"run", "task"}, false, "reports show results"},
-	{"experiment", []string{"train", "task", "task/*", "nn", "resnet", "surrogate", "oracle", "federation", "run", "report"}, false, "experiments put parts together and hold no algorithm"},
+	{"experiment", []string{"train", "task", "task/*", "nn", "resnet", "surrogate", "oracle", "oracle/dijkstra", "federation", "run", "report"}, false, "experiments put parts together and hold no algorithm"},
 	{"cmd/pjmdata", []string{"task/pjm", "internal/cli"}, false, "commands hold flags and printing only"},
 	{"cmd/*", []string{"experiment", "train", "run", "report", "oracle/bench", "internal/cli"}, false, "commands hold flags and printing only"},
 }
