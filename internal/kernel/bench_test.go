@@ -3,6 +3,9 @@ package kernel
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	"fedrspo/internal/cputime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
@@ -35,6 +38,16 @@ func benchLevels(b *testing.B, f func(b *testing.B)) {
 
 func reportGflops(b *testing.B, flop float64) {
 	b.ReportMetric(flop*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOPS")
+}
+
+// reportRate reports GFLOPS per second of processor time, and their share of the
+// peak unless that is zero.
+func reportRate(b *testing.B, flop float64, cpu time.Duration, peak float64) {
+	rate := flop * float64(b.N) / float64(cpu)
+	b.ReportMetric(rate, "GFLOPS/cpu")
+	if peak > 0 {
+		b.ReportMetric(100*rate/peak, "%peak")
+	}
 }
 
 // operands returns matrices for one product, and their leading dimensions.
@@ -122,10 +135,15 @@ func benchSquare[T Float](b *testing.B, peer func(n int, x, y, z []T)) {
 	const n = 512
 	x, y, z, _, _ := operands[T](false, false, n, n, n)
 	benchLevels(b, func(b *testing.B) {
+		peak := fmaPeak()
+		if isFloat64[T]() {
+			peak /= 2
+		}
+		start := cputime.Now()
 		for b.Loop() {
 			Gemm(false, false, n, n, n, x, n, y, n, z, n, Epilogue[T]{})
 		}
-		reportGflops(b, 2*n*n*n)
+		reportRate(b, 2*n*n*n, cputime.Now()-start, peak)
 	})
 	// Gonum uses all CPUs at this size, Gemm one.
 	b.Run("impl=gonum", func(b *testing.B) {

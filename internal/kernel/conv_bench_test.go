@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"fedrspo/internal/cputime"
 )
 
 // The convolutions of the truncated ResNet-18.
@@ -56,7 +58,7 @@ func benchConv(b *testing.B, shape ConvShape, a Algorithm, pass string, n int) {
 	w := Weights[float32]{Data: alignedNormal(r, shape.WeightLen()), Version: 1}
 	dw := make([]float32, shape.WeightLen())
 	peak := fmaPeak()
-	start := cpuTime()
+	start := cputime.Now()
 	for b.Loop() {
 		switch pass {
 		case "forward":
@@ -67,11 +69,7 @@ func benchConv(b *testing.B, shape ConvShape, a Algorithm, pass string, n int) {
 			c.BackwardWeights(s, dw, x, y, n, false)
 		}
 	}
-	rate := float64(b.N) * float64(n) * shape.FLOP() / float64(cpuTime()-start)
-	b.ReportMetric(rate, "GFLOPS/cpu")
-	if peak > 0 {
-		b.ReportMetric(100*rate/peak, "%peak")
-	}
+	reportRate(b, float64(n)*shape.FLOP(), cputime.Now()-start, peak)
 }
 
 // fmaPeak returns the GFLOPS of fused multiply-adds on registers at the level

@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"testing"
+
+	"fedrspo/internal/cputime"
 )
 
 // BenchmarkImage is the operations around the convolutions of the truncated
@@ -47,11 +49,11 @@ func BenchmarkImage(b *testing.B) {
 			{"ChannelMeanGrad", func() { ChannelMeanGrad(d, y[:n*pixels], channels) }},
 		} {
 			b.Run(fmt.Sprintf("op=%s/image=%dx%dx%d", op.name, side, side, channels), func(b *testing.B) {
-				start := cpuTime()
+				start := cputime.Now()
 				for b.Loop() {
 					op.f()
 				}
-				b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N)/n/1000, "cpu-us/image")
+				b.ReportMetric(float64((cputime.Now()-start).Nanoseconds())/float64(b.N)/n/1000, "cpu-us/image")
 			})
 		}
 	}

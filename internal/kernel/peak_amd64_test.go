@@ -2,6 +2,8 @@
 
 package kernel
 
+import "fedrspo/internal/cputime"
+
 // fmaRate measures the GFLOPS of fused multiply-adds on registers once.
 func fmaRate() float64 {
 	const n, calls, accumulators = 1000, 10000, 12
@@ -12,9 +14,9 @@ func fmaRate() float64 {
 	case levelAVX512:
 		loop, lanes = fmaLoopF32AVX512, 16
 	}
-	start := cpuTime()
+	start := cputime.Now()
 	for range calls {
 		loop(n)
 	}
-	return float64(n*calls*accumulators*lanes*2) / float64(cpuTime()-start)
+	return float64(n*calls*accumulators*lanes*2) / float64(cputime.Now()-start)
 }

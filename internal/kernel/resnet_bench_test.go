@@ -3,6 +3,8 @@ package kernel
 import (
 	"fmt"
 	"testing"
+
+	"fedrspo/internal/cputime"
 )
 
 // A resNet is the truncated ResNet-18 of the paper's section 6.3 on 96x96
@@ -111,11 +113,11 @@ func BenchmarkResNetStep(b *testing.B) {
 				b.Run(fmt.Sprintf("batch=%d/algo=%v/threads=%d", batch, a, threads), func(b *testing.B) {
 					net, s := newResNet(b, batch, a), NewScratch[float32](threads)
 					net.step(s)
-					start := cpuTime()
+					start := cputime.Now()
 					for b.Loop() {
 						net.step(s)
 					}
-					b.ReportMetric(float64(b.N*batch)/(cpuTime()-start).Seconds(), "images/cpu-s")
+					b.ReportMetric(float64(b.N*batch)/(cputime.Now()-start).Seconds(), "images/cpu-s")
 					b.ReportMetric(float64(b.N*batch)/b.Elapsed().Seconds(), "images/s")
 				})
 			}
