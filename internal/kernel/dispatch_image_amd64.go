@@ -18,6 +18,9 @@ func wholeChannels[T Float](n, rows int) int {
 	return wholeColumns[T](rows, n)
 }
 
+// wideChannels says whether AVX-512 handles the columns.
+func wideChannels(columns int) bool { return active == levelAVX512 && columns%16 == 0 }
+
 func scaleShiftVector[T Float](y, x, residual, scale, shift []T, relu bool) int {
 	n := len(scale)
 	rows := len(x) / n
@@ -29,12 +32,16 @@ func scaleShiftVector[T Float](y, x, residual, scale, shift []T, relu bool) int 
 	if relu {
 		floor = 0
 	}
+	plain, sum := scaleShiftF32AVX2, scaleShiftAddF32AVX2
+	if wideChannels(columns) {
+		plain, sum = scaleShiftF32AVX512, scaleShiftAddF32AVX512
+	}
 	for i, step := 0, rowChunk(n); i < rows; i += step {
 		at, m := i*n, min(step, rows-i)
 		if residual == nil {
-			scaleShiftF32AVX2(f32(&y[at]), f32(&x[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
+			plain(f32(&y[at]), f32(&x[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
 		} else {
-			scaleShiftAddF32AVX2(f32(&y[at]), f32(&x[at]), f32(&residual[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
+			sum(f32(&y[at]), f32(&x[at]), f32(&residual[at]), f32(&scale[0]), f32(&shift[0]), m, n, columns, floor)
 		}
 	}
 	return columns
@@ -47,9 +54,13 @@ func affine2Vector[T Float](y, a, b, p, q, r []T) int {
 	if columns == 0 {
 		return 0
 	}
+	f := affine2F32AVX2
+	if wideChannels(columns) {
+		f = affine2F32AVX512
+	}
 	for i, step := 0, rowChunk(n); i < rows; i += step {
 		at := i * n
-		affine2F32AVX2(f32(&y[at]), f32(&a[at]), f32(&b[at]), f32(&p[0]), f32(&q[0]), f32(&r[0]), min(step, rows-i), n, columns)
+		f(f32(&y[at]), f32(&a[at]), f32(&b[at]), f32(&p[0]), f32(&q[0]), f32(&r[0]), min(step, rows-i), n, columns)
 	}
 	return columns
 }
@@ -61,8 +72,12 @@ func columnSumsVector[T Float](sum, squares, x []T) int {
 	if columns == 0 {
 		return 0
 	}
+	f := columnSumsF32AVX2
+	if wideChannels(columns) {
+		f = columnSumsF32AVX512
+	}
 	for i, step := 0, rowChunk(n); i < rows; i += step {
-		columnSumsF32AVX2(f32(&x[i*n]), f32(&sum[0]), f32(&squares[0]), min(step, rows-i), n, columns)
+		f(f32(&x[i*n]), f32(&sum[0]), f32(&squares[0]), min(step, rows-i), n, columns)
 	}
 	return columns
 }
@@ -74,12 +89,16 @@ func gradientSumsVector[T Float](sum, product, d, dy, x, out, mean []T) int {
 	if columns == 0 {
 		return 0
 	}
+	plain, masked := gradientSumsF32AVX2, gradientSumsReLUF32AVX2
+	if wideChannels(columns) {
+		plain, masked = gradientSumsF32AVX512, gradientSumsReLUF32AVX512
+	}
 	for i, step := 0, rowChunk(n); i < rows; i += step {
 		at, m := i*n, min(step, rows-i)
 		if out == nil {
-			gradientSumsF32AVX2(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
+			plain(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
 		} else {
-			gradientSumsReLUF32AVX2(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&out[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
+			masked(f32(&d[at]), f32(&dy[at]), f32(&x[at]), f32(&out[at]), f32(&mean[0]), f32(&sum[0]), f32(&product[0]), m, n, columns)
 		}
 	}
 	return columns

@@ -150,6 +150,36 @@ func gradientSumsF32AVX2(d *float32, dy *float32, x *float32, mean *float32, sum
 //go:noescape
 func gradientSumsReLUF32AVX2(d *float32, dy *float32, x *float32, out *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
 
+// scaleShiftF32AVX512 sets y = max(floor, scale*x + shift) for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func scaleShiftF32AVX512(y *float32, x *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+
+// scaleShiftAddF32AVX512 sets y = max(floor, scale*x + shift + residual) for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func scaleShiftAddF32AVX512(y *float32, x *float32, residual *float32, scale *float32, shift *float32, m int, n int, columns int, floor float32)
+
+// affine2F32AVX512 sets y = p*a + q*b + r for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func affine2F32AVX512(y *float32, a *float32, b *float32, p *float32, q *float32, r *float32, m int, n int, columns int)
+
+// columnSumsF32AVX512 adds x to sum and x*x to squares for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func columnSumsF32AVX512(x *float32, sum *float32, squares *float32, m int, n int, columns int)
+
+// gradientSumsF32AVX512 sets d = dy and adds d to sum and d*(x-mean) to product for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func gradientSumsF32AVX512(d *float32, dy *float32, x *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+
+// gradientSumsReLUF32AVX512 sets d to dy where out > 0, else to 0, and adds d to sum and d*(x-mean) to product for m >= 1 rows, n elements apart, and the given columns, a multiple of 16.
+//
+//go:noescape
+func gradientSumsReLUF32AVX512(d *float32, dy *float32, x *float32, out *float32, mean *float32, sum *float32, product *float32, m int, n int, columns int)
+
 // maxWindowF32AVX512 sets y to the largest elements, and arg, unless it is nil, to their codes,
 // for n channels, a multiple of 32, of windows of rows x cols pixels. Rows are row, pixels pixel, windows step elements apart, those of y channels; pixel (h, w) of a window has code h*codes + w.
 // Of equal elements it takes the first, and NaN is larger than every number.

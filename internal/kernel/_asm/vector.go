@@ -99,24 +99,25 @@ func reluGrad(e elem) {
 	finish()
 }
 
+const lessOrderedQuiet = 0x11
+
 // positive sets dst to ones where y > 0. Y15 is zero.
 func positive(e elem, y Mem, dst reg.Register) {
-	const lessOrderedQuiet = 0x11
 	e.compare(U8(lessOrderedQuiet), y, reg.Y15, dst)
 }
 
 // columnLoop runs body for blocks of so many vectors of columns, then for single
 // vectors, until the columns in count are used up. pointers move along.
-func columnLoop(e elem, widest int, count reg.Register, pointers []reg.GPPhysical, body func(vectors int)) {
+func columnLoop(e elem, bytes, widest int, count reg.Register, pointers []reg.GPPhysical, body func(vectors int)) {
 	for _, vectors := range []int{widest, 1} {
-		columns := vectors * bytesY / e.size
+		columns := vectors * bytes / e.size
 		head, next := fmt.Sprintf("columns%d", columns), fmt.Sprintf("less%d", columns)
 		Label(head)
 		CMPQ(count, U8(columns))
 		JLT(LabelRef(next))
 		body(vectors)
 		for _, p := range pointers {
-			ADDQ(U32(vectors*bytesY), p)
+			ADDQ(U32(vectors*bytes), p)
 		}
 		SUBQ(U8(columns), count)
 		JMP(LabelRef(head))
@@ -132,7 +133,7 @@ func colSums(e elem) {
 	arg("dz", reg.RSI)
 	stride(e, "n", reg.RDX)
 	arg("columns", reg.RCX)
-	columnLoop(e, unroll, reg.RCX, []reg.GPPhysical{reg.RDI, reg.RSI}, func(vectors int) {
+	columnLoop(e, bytesY, unroll, reg.RCX, []reg.GPPhysical{reg.RDI, reg.RSI}, func(vectors int) {
 		for v := range vectors {
 			e.move(at(reg.RDI, v*bytesY), regsY[v])
 		}
@@ -164,7 +165,7 @@ func reluGradColSums(e elem) {
 	stride(e, "n", reg.RDX)
 	arg("columns", reg.RCX)
 	VPXOR(reg.Y15, reg.Y15, reg.Y15)
-	columnLoop(e, unroll, reg.RCX, []reg.GPPhysical{reg.R8, reg.RDI, reg.RSI, reg.R9}, func(vectors int) {
+	columnLoop(e, bytesY, unroll, reg.RCX, []reg.GPPhysical{reg.R8, reg.RDI, reg.RSI, reg.R9}, func(vectors int) {
 		for v := range vectors {
 			e.move(at(reg.RDI, v*bytesY), regsY[v])
 		}
