@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// npy is a parsed npy file of float64, int64 or bytes.
-type npy struct {
+// array is a parsed npy file of float64, int64 or bytes.
+type array struct {
 	shape  string
 	floats []float64
 	ints   []int64
@@ -21,14 +21,14 @@ type npy struct {
 }
 
 // readNPZ parses an npz archive by the format's description (NEP 1).
-func readNPZ(t *testing.T, data []byte) map[string]npy {
+func readNPZ(t *testing.T, data []byte) map[string]array {
 	t.Helper()
 	archive, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9,]*)\), \} *\n$`)
-	out := map[string]npy{}
+	header := regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n$`)
+	out := map[string]array{}
 	for _, f := range archive.File {
 		r, err := f.Open()
 		if err != nil {
@@ -46,7 +46,7 @@ func readNPZ(t *testing.T, data []byte) map[string]npy {
 		if m == nil || n%64 != 0 {
 			t.Fatalf("%s has header %q of %d bytes", f.Name, raw[10:n], n)
 		}
-		a, body := npy{shape: string(m[2])}, raw[n:]
+		a, body := array{shape: string(m[2])}, raw[n:]
 		switch string(m[1]) {
 		case "<f8":
 			a.floats = make([]float64, len(body)/8)
@@ -115,7 +115,7 @@ func TestExport(t *testing.T) {
 			}
 		}
 	}
-	if a := arrays["polyhedron-good-calibrated.A"]; a.shape != "4,4,9," {
+	if a := arrays["polyhedron-good-calibrated.A"]; a.shape != "4, 4, 9" {
 		t.Errorf("A has shape %s", a.shape)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"strings"
+
+	"fedrspo/internal/npy"
 )
 
 // npzWriter writes arrays in NumPy's npz format, version 1.0 (NEP 1): a zip
@@ -32,30 +33,14 @@ func (n npzWriter) text(name string, data []byte) error {
 }
 
 func (n npzWriter) array(name, dtype string, shape []int, count int, data any) error {
-	size := 1
-	var dims strings.Builder
-	for _, s := range shape {
-		size *= s
-		fmt.Fprintf(&dims, "%d,", s)
-	}
-	if size != count {
+	if size := (npy.Header{Shape: shape}).Len(); size != count {
 		return fmt.Errorf("array %s has %d entries, shape %v", name, count, shape)
 	}
 	w, err := n.zip.Create(name + ".npy")
 	if err != nil {
 		return err
 	}
-	const magic = "\x93NUMPY\x01\x00"
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", dtype, dims.String())
-	// Magic, length and header, with the newline at its end, fill 64-byte blocks.
-	header += strings.Repeat(" ", 63-(len(magic)+2+len(header))%64) + "\n"
-	if _, err := io.WriteString(w, magic); err != nil {
-		return err
-	}
-	if err := binary.Write(w, binary.LittleEndian, uint16(len(header))); err != nil {
-		return err
-	}
-	if _, err := io.WriteString(w, header); err != nil {
+	if err := npy.WriteHeader(w, dtype, shape...); err != nil {
 		return err
 	}
 	return binary.Write(w, binary.LittleEndian, data)

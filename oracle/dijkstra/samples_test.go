@@ -1,29 +1,13 @@
 package dijkstra
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
-)
 
-// float16 returns the number with these IEEE 754 half-precision bits.
-func float16(b uint16) float64 {
-	exp, frac := int(b>>10&31), float64(b&1023)
-	x := math.Ldexp(1024+frac, exp-25)
-	switch exp {
-	case 0:
-		x = math.Ldexp(frac, -24)
-	case 31:
-		x = math.NaN()
-	}
-	if b>>15 == 1 {
-		x = -x
-	}
-	return x
-}
+	"fedrspo/internal/npy"
+)
 
 // Six maps of the Warcraft data set (Vlastelica et al. 2020) with their
 // published optimal costs, from the top left to the bottom right.
@@ -47,22 +31,19 @@ func TestPublishedCosts(t *testing.T) {
 	if err := json.Unmarshal(text, &samples); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(dir, "test_vertex_weights.npy"))
+	f, err := npy.Open(filepath.Join(dir, "test_vertex_weights.npy"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
 	const cells = 144
-	// The NumPy header ends where the values begin, all of two bytes.
-	if len(samples) == 0 || len(raw) <= 2*cells*len(samples) {
-		t.Fatalf("%d samples and %d bytes of weights", len(samples), len(raw))
+	weights := make([]float64, cells*len(samples))
+	if err := f.ReadFloat64(weights); err != nil || len(samples) == 0 {
+		t.Fatalf("%d samples, %v", len(samples), err)
 	}
-	raw = raw[len(raw)-2*cells*len(samples):]
 	s := mustGrid(Config{Height: 12, Width: 12, Sink: Cell{11, 11}}).NewSolver()
-	theta := make([]float64, cells)
 	for i, sample := range samples {
-		for v := range theta {
-			theta[v] = float16(binary.LittleEndian.Uint16(raw[2*(i*cells+v):]))
-		}
+		theta := weights[i*cells : (i+1)*cells]
 		w := solved(t, s, theta)
 		// Sums of so few half-precision numbers are exact.
 		if got := sumOver(theta, w); got != sample.Cost {
