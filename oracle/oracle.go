@@ -145,6 +145,29 @@ type Projector interface {
 	JVP(dst, v []float64) error
 }
 
+// BatchProjector is a Projector that is faster at several problems at once.
+type BatchProjector interface {
+	Projector
+	// ProjectBatch does for every row what Project does, and JVP where the row
+	// asks for it, with the same bits whatever the other rows. Dst, JV and Warm
+	// of a row must not overlap those of another. After it there is no
+	// projection for JVP to differentiate.
+	ProjectBatch(rows []Projection)
+}
+
+// Projection is a row of a BatchProjector's batch.
+type Projection struct {
+	// Dst, Theta, Lambda and Warm are Project's.
+	Dst, Theta []float64
+	Lambda     float64
+	Warm       *Warm
+	// JV is set to J V, as JVP does, unless V is nil.
+	JV, V []float64
+	// Info and Err are set to what Project, or else JVP, returns.
+	Info Info
+	Err  error
+}
+
 // Warm is what a solver remembers of one problem so as to solve a nearby one
 // faster. The zero value is a cold start. It is plain data, so that a training
 // run can write it into its checkpoint, and it belongs to one problem (a

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -114,6 +115,80 @@ func TestRunReportsTheLowestFailure(t *testing.T) {
 	}
 }
 
+// asker is a ProjectionJob that projects (i, -i) in row i and counts its calls.
+// It fails in Ask at row ask, in the solver at row solve and in Take at row take.
+type asker struct {
+	asked, taken     []atomic.Int32
+	ask, solve, take int
+}
+
+func (c *asker) Ask(_ *Solver, i int, r *Projection) error {
+	c.asked[i].Add(1)
+	if i == c.ask {
+		return errUnlucky
+	}
+	r.Theta[0], r.Theta[1], r.Lambda = float64(i), -float64(i), 1000
+	if i == 13 || i == 14 { // cell's special costs
+		r.Theta[0] += 0.5
+	}
+	if i == c.solve {
+		r.Theta[0] = 13
+	}
+	return nil
+}
+
+func (c *asker) Take(_ *Solver, i int, r *Projection) error {
+	c.taken[i].Add(1)
+	if want := float64(i) / 1000; i == c.take || r.Dst[1] != min(want, 1) {
+		return errUnlucky
+	}
+	return nil
+}
+
+func TestRunProjections(t *testing.T) {
+	for _, workers := range []int{1, 2, 3, 16} {
+		for _, n := range []int{0, 1, 8, 63, 64, 65, 500} {
+			for _, fail := range []asker{
+				{ask: -1, solve: -1, take: -1}, {ask: 40, solve: 90, take: 91}, {ask: 41, solve: 40, take: 300}, {ask: 499, solve: 50, take: 45},
+			} {
+				c := &asker{make([]atomic.Int32, n), make([]atomic.Int32, n), fail.ask, fail.solve, fail.take}
+				first := n
+				for _, i := range []int{c.ask, c.solve, c.take} {
+					if i >= 0 {
+						first = min(first, i)
+					}
+				}
+				err := NewPool(projectingCell{}, workers).RunProjections(n, c)
+				if (first == n) != (err == nil) || err != nil && (!errors.Is(err, errUnlucky) || !strings.HasPrefix(err.Error(), fmt.Sprintf("row %d:", first))) {
+					t.Fatalf("%d workers, %d rows: %v, want row %d to fail", workers, n, err, first)
+				}
+				for i := range first {
+					if c.asked[i].Load() != 1 || c.taken[i].Load() != 1 {
+						t.Fatalf("%d workers, %d rows: row %d asked %d and taken %d times", workers, n, i, c.asked[i].Load(), c.taken[i].Load())
+					}
+				}
+			}
+		}
+	}
+}
+
+// projectingCell is cell without the failures of its linear minimiser.
+type projectingCell struct{ cell }
+
+func (projectingCell) NewProjector() Projector { return projectingSolver{} }
+
+type projectingSolver struct{ cellSolver }
+
+func (projectingSolver) Project(dst, theta []float64, lambda float64, _ *Warm) (Info, error) {
+	if theta[0] == 13 {
+		return Info{}, errUnlucky
+	}
+	for i, x := range theta {
+		dst[i] = min(max(-x/lambda, 0), 1)
+	}
+	return Info{Status: Optimal}, nil
+}
+
 func TestPoolWorkers(t *testing.T) {
 	if n := NewPool(cell{}, 0).Workers(); n < 1 {
 		t.Errorf("%d workers by default", n)
@@ -182,11 +257,11 @@ func TestMinimizeReturnsTheOptimalValue(t *testing.T) {
 }
 
 func TestPoolOfOneAllocatesNothing(t *testing.T) {
-	p := NewPool(cell{}, 1)
+	p, q := NewPool(cell{}, 1), NewPool(projectingCell{}, 1)
 	c := &rowCounter{calls: make([]atomic.Int32, 100)}
 	theta, dst := make([]float64, 200), make([]float64, 200)
 	if n := testing.AllocsPerRun(20, func() {
-		if p.Run(100, c) != nil || p.SolveAll(dst, theta) != nil {
+		if p.Run(100, c) != nil || p.SolveAll(dst, theta) != nil || q.ProjectAll(dst, theta, 1, nil) != nil {
 			t.Error("failed")
 		}
 	}); n != 0 {

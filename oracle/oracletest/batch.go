@@ -80,6 +80,31 @@ func (s *suite) projectAll() {
 	}
 }
 
+// projectBatch checks that rows solved together have the bits of a loop, their
+// derivatives too.
+func (s *suite) projectBatch() {
+	solver, loop := oracle.NewSolver(s.Polytope), s.Polytope.NewProjector()
+	for _, n := range []int{1, 8, 20} {
+		rows := make([]oracle.Projection, n)
+		for i := range rows {
+			rows[i] = oracle.Projection{Dst: make([]float64, s.d), Theta: s.cost(), Lambda: s.lambda()}
+			if i%3 > 0 {
+				rows[i].V, rows[i].JV = s.normal(), make([]float64, s.d)
+			}
+		}
+		solver.ProjectBatch(rows)
+		for i, row := range rows {
+			if row.Err != nil || row.Info.Status != oracle.Optimal {
+				s.Fatalf("row %d of %d: %v, %v", i, n, row.Info.Status, row.Err)
+			}
+			s.same(fmt.Sprintf("row %d of %d", i, n), row.Dst, s.project(loop, row.Theta, row.Lambda, nil))
+			if row.V != nil {
+				s.same(fmt.Sprintf("derivative of row %d of %d", i, n), row.JV, s.differentiate(loop, row.V))
+			}
+		}
+	}
+}
+
 // concurrently runs f(0) to f(7) at once.
 func concurrently(f func(k int)) {
 	var wg sync.WaitGroup

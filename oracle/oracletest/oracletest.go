@@ -106,6 +106,7 @@ var checks = []check{
 	{"WarmStart", true, (*suite).warmStart},
 	{"ProjectBadInput", true, (*suite).projectBadInput},
 	{"ProjectAll", true, (*suite).projectAll},
+	{"ProjectBatch", true, (*suite).projectBatch},
 	{"ProjectConcurrent", true, (*suite).projectConcurrent},
 	{"ProjectAllocations", true, (*suite).projectAllocations},
 }

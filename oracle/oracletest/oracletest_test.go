@@ -191,6 +191,19 @@ func (s *boxSolver) JVP(dst, v []float64) error {
 	return nil
 }
 
+func (s *boxSolver) ProjectBatch(rows []oracle.Projection) {
+	for i := range rows {
+		r := &rows[i]
+		r.Info, r.Err = s.Project(r.Dst, r.Theta, r.Lambda, r.Warm)
+		if r.V != nil && !s.has("a batch forgets derivatives") {
+			r.Err = s.JVP(r.JV, r.V)
+		}
+		if s.has("a batch depends on its rows") {
+			r.Dst[0] *= 1 - 1e-15*float64(i%3)
+		}
+	}
+}
+
 // cube returns the vertices of [0, 1]^d.
 func cube(d int) [][]float64 {
 	var vs [][]float64
@@ -282,6 +295,7 @@ func TestEveryFaultFailsItsCheck(t *testing.T) {
 		"WarmStart":          {"a warm start is the answer", "an error spoils the warm start"},
 		"ProjectBadInput":    {"Project accepts any lambda", "Project breaks after an error"},
 		"ProjectAll":         {"Project depends on the solver", "a warm start depends on the worker"},
+		"ProjectBatch":       {"a batch forgets derivatives", "a batch depends on its rows"},
 		"ProjectConcurrent":  {"Project depends on its history"},
 		"ProjectAllocations": {"Project allocates"},
 	}
