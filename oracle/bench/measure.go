@@ -173,19 +173,36 @@ func newTrack(w *workload, workers int, project bool) *track {
 	return t
 }
 
-// Row solves row i of the batch under way.
+// Row solves the linear problem of row i of the batch under way.
 func (t *track) Row(s *oracle.Solver, i int) (err error) {
 	row := t.base + i
-	dst := t.dst[i*t.d : (i+1)*t.d]
-	switch {
-	case !t.project:
-		t.infos[row], err = s.Linear.Solve(dst, t.row(t.costs, row))
-	case t.warm == nil:
-		t.infos[row], err = s.Projector.Project(dst, t.row(t.theta, row), t.lambda[t.client(row)], nil)
-	default:
-		t.infos[row], err = s.Projector.Project(dst, t.row(t.theta, row), t.lambda[t.client(row)], &t.warm[row-t.from])
-	}
+	t.infos[row], err = s.Linear.Solve(t.dst[i*t.d:(i+1)*t.d], t.row(t.costs, row))
 	return err
+}
+
+// Ask says what is projected of row i of the batch under way.
+func (t *track) Ask(_ *oracle.Solver, i int, r *oracle.Projection) error {
+	row := t.base + i
+	r.Dst, r.Theta, r.Lambda = t.dst[i*t.d:(i+1)*t.d], t.row(t.theta, row), t.lambda[t.client(row)]
+	if t.warm != nil {
+		r.Warm = &t.warm[row-t.from]
+	}
+	return nil
+}
+
+// Take keeps what the solver said.
+func (t *track) Take(_ *oracle.Solver, i int, r *oracle.Projection) error {
+	t.infos[t.base+i] = r.Info
+	return nil
+}
+
+// batch runs the batch under way.
+func (t *track) batch() error {
+	pool := t.pools[t.client(t.base)]
+	if t.project {
+		return pool.RunProjections(t.problem.Batch, t)
+	}
+	return pool.Run(t.problem.Batch, t)
 }
 
 // step runs the next chunk.
@@ -200,7 +217,7 @@ func (t *track) step() error {
 	}
 	start := t.clock.now()
 	for t.base = t.from; t.base < to; t.base += t.problem.Batch {
-		if err := t.pools[t.client(t.base)].Run(t.problem.Batch, t); err != nil {
+		if err := t.batch(); err != nil {
 			return err
 		}
 	}

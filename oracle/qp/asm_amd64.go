@@ -9,15 +9,30 @@ package qp
 //go:noescape
 func bandEliminateAVX2(rows *float64, stride int, band int, inverse *float64, ground *float64, factor *float64)
 
-// bandSpreadAVX2 adds four rows' shares; see bandMatrix.spread.
+// bandForwardAVX2 is bandMatrix.forwardGo.
 //
 //go:noescape
-func bandSpreadAVX2(rows *float64, stride int, band int, x *float64, to *float64)
+func bandForwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
 
-// bandCollectAVX2 computes four rows' products with x; see bandMatrix.collect.
+// bandBackwardAVX2 is bandMatrix.backwardGo. rows, inverse and x are those of the last four rows.
 //
 //go:noescape
-func bandCollectAVX2(rows *float64, stride int, band int, x *float64, sums *float64)
+func bandBackwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+
+// lanesEliminateAVX2 is bandMatrix.eliminateLane for a register of lanes.
+//
+//go:noescape
+func lanesEliminateAVX2(rows *float64, stride int, band int, inverse *float64, ground *float64)
+
+// lanesForwardAVX2 is bandMatrix.forwardLane for a register of lanes.
+//
+//go:noescape
+func lanesForwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+
+// lanesBackwardAVX2 is bandMatrix.backwardLane for a register of lanes. rows, inverse and x are those of the last four rows.
+//
+//go:noescape
+func lanesBackwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
 
 // flowMultiplyAVX2 computes to = a b.
 //
@@ -37,37 +52,97 @@ func flowWeighAVX2(n int, y *float64, z *float64, iz *float64, cond *float64, su
 // flowPredictAVX2 is flowPredictGo.
 //
 //go:noescape
-func flowPredictAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, acc *float64)
+func flowPredictAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 
 // flowCentreAVX2 is flowCentreGo.
 //
 //go:noescape
-func flowCentreAVX2(n int, target float64, t *float64, iz *float64, out *float64, in *float64)
+func flowCentreAVX2(n int, target *float64, t *float64, iz *float64, out *float64, in *float64)
 
 // flowAdvanceAVX2 is flowAdvanceGo.
 //
 //go:noescape
-func flowAdvanceAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, dz *float64, acc *float64)
+func flowAdvanceAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 
-// flowProductsAVX2 is flowProductsGo.
+// flowUpdateAVX2 is flowUpdateGo.
 //
 //go:noescape
-func flowProductsAVX2(n int, y *float64, z *float64, acc *float64)
+func flowUpdateAVX2(n int, size *float64, t *float64, out *float64, in *float64, y *float64, z *float64, totals *float64, lanes int)
+
+// flowStepAVX2 computes to += size x.
+//
+//go:noescape
+func flowStepAVX2(n int, size *float64, x *float64, to *float64)
+
+// cellWeighAVX2 is cellWeighGo.
+//
+//go:noescape
+func cellWeighAVX2(n int, s *float64, u *float64, inner *float64, star *float64, sum *float64, is *float64, give *float64, inverse *float64)
+
+// cellAimAVX2 is cellAimGo.
+//
+//go:noescape
+func cellAimAVX2(n int, p *float64, out *float64, in *float64, w *float64, give *float64, c *float64, bIn *float64, bOut *float64)
+
+// cellPredictAVX2 is cellPredictGo.
+//
+//go:noescape
+func cellPredictAVX2(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+
+// cellCentreAVX2 is cellCentreGo.
+//
+//go:noescape
+func cellCentreAVX2(n int, target *float64, give *float64, dw *float64, is *float64, du *float64, c *float64, cIn *float64, cOut *float64)
+
+// cellAdvanceAVX2 is cellAdvanceGo.
+//
+//go:noescape
+func cellAdvanceAVX2(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+
+// cellUpdateAVX2 is cellUpdateGo.
+//
+//go:noescape
+func cellUpdateAVX2(n int, size *float64, dw *float64, du *float64, w *float64, s *float64, u *float64, totals *float64, lanes int)
+
+// star5AVX2 is starGo for stars of 5 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star5AVX2(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+
+// star9AVX2 is starGo for stars of 9 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star9AVX2(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
 
 // bandEliminateAVX512 eliminates four rows; see bandMatrix.eliminate.
 //
 //go:noescape
 func bandEliminateAVX512(rows *float64, stride int, band int, inverse *float64, ground *float64, factor *float64)
 
-// bandSpreadAVX512 adds four rows' shares; see bandMatrix.spread.
+// bandForwardAVX512 is bandMatrix.forwardGo.
 //
 //go:noescape
-func bandSpreadAVX512(rows *float64, stride int, band int, x *float64, to *float64)
+func bandForwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
 
-// bandCollectAVX512 computes four rows' products with x; see bandMatrix.collect.
+// bandBackwardAVX512 is bandMatrix.backwardGo. rows, inverse and x are those of the last four rows.
 //
 //go:noescape
-func bandCollectAVX512(rows *float64, stride int, band int, x *float64, sums *float64)
+func bandBackwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+
+// lanesEliminateAVX512 is bandMatrix.eliminateLane for a register of lanes.
+//
+//go:noescape
+func lanesEliminateAVX512(rows *float64, stride int, band int, inverse *float64, ground *float64)
+
+// lanesForwardAVX512 is bandMatrix.forwardLane for a register of lanes.
+//
+//go:noescape
+func lanesForwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+
+// lanesBackwardAVX512 is bandMatrix.backwardLane for a register of lanes. rows, inverse and x are those of the last four rows.
+//
+//go:noescape
+func lanesBackwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
 
 // flowMultiplyAVX512 computes to = a b.
 //
@@ -87,19 +162,74 @@ func flowWeighAVX512(n int, y *float64, z *float64, iz *float64, cond *float64, 
 // flowPredictAVX512 is flowPredictGo.
 //
 //go:noescape
-func flowPredictAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, acc *float64)
+func flowPredictAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 
 // flowCentreAVX512 is flowCentreGo.
 //
 //go:noescape
-func flowCentreAVX512(n int, target float64, t *float64, iz *float64, out *float64, in *float64)
+func flowCentreAVX512(n int, target *float64, t *float64, iz *float64, out *float64, in *float64)
 
 // flowAdvanceAVX512 is flowAdvanceGo.
 //
 //go:noescape
-func flowAdvanceAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, dz *float64, acc *float64)
+func flowAdvanceAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 
-// flowProductsAVX512 is flowProductsGo.
+// flowUpdateAVX512 is flowUpdateGo.
 //
 //go:noescape
-func flowProductsAVX512(n int, y *float64, z *float64, acc *float64)
+func flowUpdateAVX512(n int, size *float64, t *float64, out *float64, in *float64, y *float64, z *float64, totals *float64, lanes int)
+
+// flowStepAVX512 computes to += size x.
+//
+//go:noescape
+func flowStepAVX512(n int, size *float64, x *float64, to *float64)
+
+// cellWeighAVX512 is cellWeighGo.
+//
+//go:noescape
+func cellWeighAVX512(n int, s *float64, u *float64, inner *float64, star *float64, sum *float64, is *float64, give *float64, inverse *float64)
+
+// cellAimAVX512 is cellAimGo.
+//
+//go:noescape
+func cellAimAVX512(n int, p *float64, out *float64, in *float64, w *float64, give *float64, c *float64, bIn *float64, bOut *float64)
+
+// cellPredictAVX512 is cellPredictGo.
+//
+//go:noescape
+func cellPredictAVX512(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+
+// cellCentreAVX512 is cellCentreGo.
+//
+//go:noescape
+func cellCentreAVX512(n int, target *float64, give *float64, dw *float64, is *float64, du *float64, c *float64, cIn *float64, cOut *float64)
+
+// cellAdvanceAVX512 is cellAdvanceGo.
+//
+//go:noescape
+func cellAdvanceAVX512(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+
+// cellUpdateAVX512 is cellUpdateGo.
+//
+//go:noescape
+func cellUpdateAVX512(n int, size *float64, dw *float64, du *float64, w *float64, s *float64, u *float64, totals *float64, lanes int)
+
+// star5AVX512 is starGo for stars of 5 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star5AVX512(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+
+// star9AVX512 is starGo for stars of 9 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star9AVX512(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+
+// star5Scalar is starGo for stars of 5 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star5Scalar(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+
+// star9Scalar is starGo for stars of 9 members. Heads, places in all and apart are in bytes.
+//
+//go:noescape
+func star9Scalar(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func bandEliminateAVX2(rows *float64, stride int, band int, inverse *float64, ground *float64, factor *float64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, FMA3
 TEXT ·bandEliminateAVX2(SB), NOSPLIT, $0-48
 	MOVQ   rows+0(FP), R10
 	MOVQ   stride+8(FP), DX
@@ -42,59 +42,59 @@ pivot0:
 	VDIVSD       X0, X15, X0
 	VMOVSD       X0, (R8)
 	VMULSD       (R10), X0, X9
-	VMULSD       (R9), X9, X2
-	VADDSD       8(R9), X2, X2
+	VMOVSD       8(R9), X2
+	VFMADD231SD  (R9), X9, X2
 	VMOVSD       X2, 8(R9)
 	VBROADCASTSD X9, Y9
 	XORQ         BX, BX
 
 row01:
-	VMULPD       8(R10)(BX*1), Y9, Y2
-	VMULPD       40(R10)(BX*1), Y9, Y3
-	VADDPD       (R11)(BX*1), Y2, Y2
-	VADDPD       32(R11)(BX*1), Y3, Y3
+	VMOVUPD      (R11)(BX*1), Y2
+	VMOVUPD      32(R11)(BX*1), Y3
+	VFMADD231PD  8(R10)(BX*1), Y9, Y2
+	VFMADD231PD  40(R10)(BX*1), Y9, Y3
 	VMOVUPD      Y2, (R11)(BX*1)
 	VMOVUPD      Y3, 32(R11)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row01
 	VMULSD       8(R10), X0, X10
-	VMULSD       (R9), X10, X2
-	VADDSD       16(R9), X2, X2
+	VMOVSD       16(R9), X2
+	VFMADD231SD  (R9), X10, X2
 	VMOVSD       X2, 16(R9)
 	VBROADCASTSD X10, Y10
 	XORQ         BX, BX
 
 row02:
-	VMULPD       16(R10)(BX*1), Y10, Y2
-	VMULPD       48(R10)(BX*1), Y10, Y3
-	VADDPD       (R12)(BX*1), Y2, Y2
-	VADDPD       32(R12)(BX*1), Y3, Y3
+	VMOVUPD      (R12)(BX*1), Y2
+	VMOVUPD      32(R12)(BX*1), Y3
+	VFMADD231PD  16(R10)(BX*1), Y10, Y2
+	VFMADD231PD  48(R10)(BX*1), Y10, Y3
 	VMOVUPD      Y2, (R12)(BX*1)
 	VMOVUPD      Y3, 32(R12)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row02
 	VMULSD       16(R10), X0, X11
-	VMULSD       (R9), X11, X2
-	VADDSD       24(R9), X2, X2
+	VMOVSD       24(R9), X2
+	VFMADD231SD  (R9), X11, X2
 	VMOVSD       X2, 24(R9)
 	VBROADCASTSD X11, Y11
 	XORQ         BX, BX
 
 row03:
-	VMULPD  24(R10)(BX*1), Y11, Y2
-	VMULPD  56(R10)(BX*1), Y11, Y3
-	VADDPD  (R13)(BX*1), Y2, Y2
-	VADDPD  32(R13)(BX*1), Y3, Y3
-	VMOVUPD Y2, (R13)(BX*1)
-	VMOVUPD Y3, 32(R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row03
-	VXORPD  X0, X0, X0
-	VXORPD  X1, X1, X1
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Y2
+	VMOVUPD     32(R13)(BX*1), Y3
+	VFMADD231PD 24(R10)(BX*1), Y11, Y2
+	VFMADD231PD 56(R10)(BX*1), Y11, Y3
+	VMOVUPD     Y2, (R13)(BX*1)
+	VMOVUPD     Y3, 32(R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row03
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	XORQ        BX, BX
 
 pivot1:
 	VADDPD       (R11)(BX*1), Y0, Y0
@@ -111,42 +111,42 @@ pivot1:
 	VDIVSD       X0, X15, X0
 	VMOVSD       X0, 8(R8)
 	VMULSD       (R11), X0, X10
-	VMULSD       8(R9), X10, X2
-	VADDSD       16(R9), X2, X2
+	VMOVSD       16(R9), X2
+	VFMADD231SD  8(R9), X10, X2
 	VMOVSD       X2, 16(R9)
 	VBROADCASTSD X10, Y10
 	XORQ         BX, BX
 
 row12:
-	VMULPD       8(R11)(BX*1), Y10, Y2
-	VMULPD       40(R11)(BX*1), Y10, Y3
-	VADDPD       (R12)(BX*1), Y2, Y2
-	VADDPD       32(R12)(BX*1), Y3, Y3
+	VMOVUPD      (R12)(BX*1), Y2
+	VMOVUPD      32(R12)(BX*1), Y3
+	VFMADD231PD  8(R11)(BX*1), Y10, Y2
+	VFMADD231PD  40(R11)(BX*1), Y10, Y3
 	VMOVUPD      Y2, (R12)(BX*1)
 	VMOVUPD      Y3, 32(R12)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row12
 	VMULSD       8(R11), X0, X11
-	VMULSD       8(R9), X11, X2
-	VADDSD       24(R9), X2, X2
+	VMOVSD       24(R9), X2
+	VFMADD231SD  8(R9), X11, X2
 	VMOVSD       X2, 24(R9)
 	VBROADCASTSD X11, Y11
 	XORQ         BX, BX
 
 row13:
-	VMULPD  16(R11)(BX*1), Y11, Y2
-	VMULPD  48(R11)(BX*1), Y11, Y3
-	VADDPD  (R13)(BX*1), Y2, Y2
-	VADDPD  32(R13)(BX*1), Y3, Y3
-	VMOVUPD Y2, (R13)(BX*1)
-	VMOVUPD Y3, 32(R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row13
-	VXORPD  X0, X0, X0
-	VXORPD  X1, X1, X1
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Y2
+	VMOVUPD     32(R13)(BX*1), Y3
+	VFMADD231PD 16(R11)(BX*1), Y11, Y2
+	VFMADD231PD 48(R11)(BX*1), Y11, Y3
+	VMOVUPD     Y2, (R13)(BX*1)
+	VMOVUPD     Y3, 32(R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row13
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	XORQ        BX, BX
 
 pivot2:
 	VADDPD       (R12)(BX*1), Y0, Y0
@@ -163,25 +163,25 @@ pivot2:
 	VDIVSD       X0, X15, X0
 	VMOVSD       X0, 16(R8)
 	VMULSD       (R12), X0, X11
-	VMULSD       16(R9), X11, X2
-	VADDSD       24(R9), X2, X2
+	VMOVSD       24(R9), X2
+	VFMADD231SD  16(R9), X11, X2
 	VMOVSD       X2, 24(R9)
 	VBROADCASTSD X11, Y11
 	XORQ         BX, BX
 
 row23:
-	VMULPD  8(R12)(BX*1), Y11, Y2
-	VMULPD  40(R12)(BX*1), Y11, Y3
-	VADDPD  (R13)(BX*1), Y2, Y2
-	VADDPD  32(R13)(BX*1), Y3, Y3
-	VMOVUPD Y2, (R13)(BX*1)
-	VMOVUPD Y3, 32(R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row23
-	VXORPD  X0, X0, X0
-	VXORPD  X1, X1, X1
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Y2
+	VMOVUPD     32(R13)(BX*1), Y3
+	VFMADD231PD 8(R12)(BX*1), Y11, Y2
+	VFMADD231PD 40(R12)(BX*1), Y11, Y3
+	VMOVUPD     Y2, (R13)(BX*1)
+	VMOVUPD     Y3, 32(R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row23
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	XORQ        BX, BX
 
 pivot3:
 	VADDPD       (R13)(BX*1), Y0, Y0
@@ -210,52 +210,46 @@ pivot3:
 	XORQ         BX, BX
 
 factors:
-	VMULPD  24(R10)(BX*1), Y8, Y6
-	VMULPD  56(R10)(BX*1), Y8, Y7
-	VMOVUPD Y6, (DI)
-	VMOVUPD Y7, 32(DI)
-	VMULPD  Y12, Y6, Y0
-	VMULPD  Y12, Y7, Y1
-	VMULPD  16(R11)(BX*1), Y9, Y6
-	VMULPD  48(R11)(BX*1), Y9, Y7
-	VMOVUPD Y6, (R8)
-	VMOVUPD Y7, 32(R8)
-	VMULPD  Y13, Y6, Y2
-	VMULPD  Y13, Y7, Y3
-	VADDPD  Y2, Y0, Y0
-	VADDPD  Y3, Y1, Y1
-	VMULPD  8(R12)(BX*1), Y10, Y6
-	VMULPD  40(R12)(BX*1), Y10, Y7
-	VMOVUPD Y6, (DI)(DX*2)
-	VMOVUPD Y7, 32(DI)(DX*2)
-	VMULPD  Y14, Y6, Y4
-	VMULPD  Y14, Y7, Y5
-	VMULPD  (R13)(BX*1), Y11, Y6
-	VMULPD  32(R13)(BX*1), Y11, Y7
-	VMOVUPD Y6, (R8)(DX*2)
-	VMOVUPD Y7, 32(R8)(DX*2)
-	VMULPD  Y15, Y6, Y2
-	VMULPD  Y15, Y7, Y3
-	VADDPD  Y2, Y4, Y4
-	VADDPD  Y3, Y5, Y5
-	VADDPD  Y4, Y0, Y0
-	VADDPD  Y5, Y1, Y1
-	VADDPD  32(R9)(BX*1), Y0, Y0
-	VADDPD  64(R9)(BX*1), Y1, Y1
-	VMOVUPD Y0, 32(R9)(BX*1)
-	VMOVUPD Y1, 64(R9)(BX*1)
-	ADDQ    $0x40, DI
-	ADDQ    $0x40, R8
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     factors
-	MOVQ    SI, DI
-	LEAQ    (DI)(DX*1), R8
-	LEAQ    (R10)(DX*4), SI
-	ADDQ    $0x20, R10
-	ADDQ    $0x18, R11
-	ADDQ    $0x10, R12
-	ADDQ    $0x08, R13
+	VMOVUPD     32(R9)(BX*1), Y0
+	VMOVUPD     64(R9)(BX*1), Y1
+	VMULPD      24(R10)(BX*1), Y8, Y6
+	VMULPD      56(R10)(BX*1), Y8, Y7
+	VMOVUPD     Y6, (DI)
+	VMOVUPD     Y7, 32(DI)
+	VFMADD231PD Y12, Y6, Y0
+	VFMADD231PD Y12, Y7, Y1
+	VMULPD      16(R11)(BX*1), Y9, Y6
+	VMULPD      48(R11)(BX*1), Y9, Y7
+	VMOVUPD     Y6, (R8)
+	VMOVUPD     Y7, 32(R8)
+	VFMADD231PD Y13, Y6, Y0
+	VFMADD231PD Y13, Y7, Y1
+	VMULPD      8(R12)(BX*1), Y10, Y6
+	VMULPD      40(R12)(BX*1), Y10, Y7
+	VMOVUPD     Y6, (DI)(DX*2)
+	VMOVUPD     Y7, 32(DI)(DX*2)
+	VFMADD231PD Y14, Y6, Y0
+	VFMADD231PD Y14, Y7, Y1
+	VMULPD      (R13)(BX*1), Y11, Y6
+	VMULPD      32(R13)(BX*1), Y11, Y7
+	VMOVUPD     Y6, (R8)(DX*2)
+	VMOVUPD     Y7, 32(R8)(DX*2)
+	VFMADD231PD Y15, Y6, Y0
+	VFMADD231PD Y15, Y7, Y1
+	VMOVUPD     Y0, 32(R9)(BX*1)
+	VMOVUPD     Y1, 64(R9)(BX*1)
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         factors
+	MOVQ        SI, DI
+	LEAQ        (DI)(DX*1), R8
+	LEAQ        (R10)(DX*4), SI
+	ADDQ        $0x20, R10
+	ADDQ        $0x18, R11
+	ADDQ        $0x10, R12
+	ADDQ        $0x08, R13
 
 below:
 	DECQ         CX
@@ -271,98 +265,115 @@ below:
 	XORQ         BX, BX
 
 columns:
-	VMULPD  (R10)(BX*1), Y12, Y0
-	VMULPD  32(R10)(BX*1), Y12, Y1
-	VMULPD  (R11)(BX*1), Y13, Y2
-	VMULPD  32(R11)(BX*1), Y13, Y3
-	VADDPD  Y2, Y0, Y0
-	VADDPD  Y3, Y1, Y1
-	VMULPD  (R12)(BX*1), Y14, Y4
-	VMULPD  32(R12)(BX*1), Y14, Y5
-	VMULPD  (R13)(BX*1), Y15, Y2
-	VMULPD  32(R13)(BX*1), Y15, Y3
-	VADDPD  Y2, Y4, Y4
-	VADDPD  Y3, Y5, Y5
-	VADDPD  Y4, Y0, Y0
-	VADDPD  Y5, Y1, Y1
-	VADDPD  (SI)(BX*1), Y0, Y0
-	VADDPD  32(SI)(BX*1), Y1, Y1
-	VMOVUPD Y0, (SI)(BX*1)
-	VMOVUPD Y1, 32(SI)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     columns
-	ADDQ    $0x08, R10
-	ADDQ    $0x08, R11
-	ADDQ    $0x08, R12
-	ADDQ    $0x08, R13
-	ADDQ    $0x08, DI
-	ADDQ    $0x08, R8
-	ADDQ    DX, SI
-	JMP     below
+	VMOVUPD     (SI)(BX*1), Y0
+	VMOVUPD     32(SI)(BX*1), Y1
+	VFMADD231PD (R10)(BX*1), Y12, Y0
+	VFMADD231PD 32(R10)(BX*1), Y12, Y1
+	VFMADD231PD (R11)(BX*1), Y13, Y0
+	VFMADD231PD 32(R11)(BX*1), Y13, Y1
+	VFMADD231PD (R12)(BX*1), Y14, Y0
+	VFMADD231PD 32(R12)(BX*1), Y14, Y1
+	VFMADD231PD (R13)(BX*1), Y15, Y0
+	VFMADD231PD 32(R13)(BX*1), Y15, Y1
+	VMOVUPD     Y0, (SI)(BX*1)
+	VMOVUPD     Y1, 32(SI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         columns
+	ADDQ        $0x08, R10
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R12
+	ADDQ        $0x08, R13
+	ADDQ        $0x08, DI
+	ADDQ        $0x08, R8
+	ADDQ        DX, SI
+	JMP         below
 
 done:
 	VZEROUPPER
 	RET
 
-// func bandSpreadAVX2(rows *float64, stride int, band int, x *float64, to *float64)
-// Requires: AVX
-TEXT ·bandSpreadAVX2(SB), NOSPLIT, $0-40
-	MOVQ         rows+0(FP), R10
-	MOVQ         stride+8(FP), DX
-	SHLQ         $0x03, DX
-	MOVQ         band+16(FP), AX
-	ADDQ         $0x07, AX
-	SHRQ         $0x03, AX
-	SHLQ         $0x06, AX
-	MOVQ         x+24(FP), SI
-	MOVQ         to+32(FP), DI
+// func bandForwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·bandForwardAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x03, DX
+	MOVQ band+16(FP), AX
+	ADDQ $0x07, AX
+	SHRQ $0x03, AX
+	SHLQ $0x06, AX
+	MOVQ n+24(FP), CX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
 	LEAQ         (R10)(DX*1), R11
 	LEAQ         (R10)(DX*2), R12
 	LEAQ         (R11)(DX*2), R13
-	VBROADCASTSD (SI), Y12
-	VBROADCASTSD 8(SI), Y13
-	VBROADCASTSD 16(SI), Y14
-	VBROADCASTSD 24(SI), Y15
+	VMOVSD       (DI), X0
+	VMULSD       (R8), X0, X12
+	VMOVSD       X12, (DI)
+	VMOVSD       8(DI), X1
+	VFMADD231SD  (R10), X12, X1
+	VMULSD       8(R8), X1, X13
+	VMOVSD       X13, 8(DI)
+	VMOVSD       16(DI), X2
+	VFMADD231SD  8(R10), X12, X2
+	VFMADD231SD  (R11), X13, X2
+	VMULSD       16(R8), X2, X14
+	VMOVSD       X14, 16(DI)
+	VMOVSD       24(DI), X3
+	VFMADD231SD  16(R10), X12, X3
+	VFMADD231SD  8(R11), X13, X3
+	VFMADD231SD  (R12), X14, X3
+	VMULSD       24(R8), X3, X15
+	VMOVSD       X15, 24(DI)
+	VBROADCASTSD X12, Y12
+	VBROADCASTSD X13, Y13
+	VBROADCASTSD X14, Y14
+	VBROADCASTSD X15, Y15
+	ADDQ         $0x20, DI
 	XORQ         BX, BX
 
 loop:
-	VMULPD  24(R10)(BX*1), Y12, Y0
-	VMULPD  56(R10)(BX*1), Y12, Y1
-	VMULPD  16(R11)(BX*1), Y13, Y2
-	VMULPD  48(R11)(BX*1), Y13, Y3
-	VADDPD  Y2, Y0, Y0
-	VADDPD  Y3, Y1, Y1
-	VMULPD  8(R12)(BX*1), Y14, Y4
-	VMULPD  40(R12)(BX*1), Y14, Y5
-	VMULPD  (R13)(BX*1), Y15, Y2
-	VMULPD  32(R13)(BX*1), Y15, Y3
-	VADDPD  Y2, Y4, Y4
-	VADDPD  Y3, Y5, Y5
-	VADDPD  Y4, Y0, Y0
-	VADDPD  Y5, Y1, Y1
-	VADDPD  (DI)(BX*1), Y0, Y0
-	VADDPD  32(DI)(BX*1), Y1, Y1
-	VMOVUPD Y0, (DI)(BX*1)
-	VMOVUPD Y1, 32(DI)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	VMOVUPD     (DI)(BX*1), Y0
+	VMOVUPD     32(DI)(BX*1), Y1
+	VFMADD231PD 24(R10)(BX*1), Y12, Y0
+	VFMADD231PD 56(R10)(BX*1), Y12, Y1
+	VFMADD231PD 16(R11)(BX*1), Y13, Y0
+	VFMADD231PD 48(R11)(BX*1), Y13, Y1
+	VFMADD231PD 8(R12)(BX*1), Y14, Y0
+	VFMADD231PD 40(R12)(BX*1), Y14, Y1
+	VFMADD231PD (R13)(BX*1), Y15, Y0
+	VFMADD231PD 32(R13)(BX*1), Y15, Y1
+	VMOVUPD     Y0, (DI)(BX*1)
+	VMOVUPD     Y1, 32(DI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         loop
+	LEAQ        (R10)(DX*4), R10
+	ADDQ        $0x20, R8
+	SUBQ        $0x04, CX
+	JNZ         block
 	VZEROUPPER
 	RET
 
-// func bandCollectAVX2(rows *float64, stride int, band int, x *float64, sums *float64)
-// Requires: AVX
-TEXT ·bandCollectAVX2(SB), NOSPLIT, $0-40
-	MOVQ   rows+0(FP), R10
-	MOVQ   stride+8(FP), DX
-	SHLQ   $0x03, DX
-	MOVQ   band+16(FP), AX
-	ADDQ   $0x07, AX
-	SHRQ   $0x03, AX
-	SHLQ   $0x06, AX
-	MOVQ   x+24(FP), SI
-	MOVQ   sums+32(FP), DI
+// func bandBackwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, FMA3
+TEXT ·bandBackwardAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x03, DX
+	MOVQ band+16(FP), AX
+	ADDQ $0x07, AX
+	SHRQ $0x03, AX
+	SHLQ $0x06, AX
+	MOVQ n+24(FP), CX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
 	LEAQ   (R10)(DX*1), R11
 	LEAQ   (R10)(DX*2), R12
 	LEAQ   (R11)(DX*2), R13
@@ -377,24 +388,16 @@ TEXT ·bandCollectAVX2(SB), NOSPLIT, $0-40
 	XORQ   BX, BX
 
 loop:
-	VMOVUPD      (SI)(BX*1), Y8
-	VMOVUPD      32(SI)(BX*1), Y9
-	VMULPD       24(R10)(BX*1), Y8, Y10
-	VMULPD       56(R10)(BX*1), Y9, Y11
-	VADDPD       Y10, Y0, Y0
-	VADDPD       Y11, Y1, Y1
-	VMULPD       16(R11)(BX*1), Y8, Y10
-	VMULPD       48(R11)(BX*1), Y9, Y11
-	VADDPD       Y10, Y2, Y2
-	VADDPD       Y11, Y3, Y3
-	VMULPD       8(R12)(BX*1), Y8, Y10
-	VMULPD       40(R12)(BX*1), Y9, Y11
-	VADDPD       Y10, Y4, Y4
-	VADDPD       Y11, Y5, Y5
-	VMULPD       (R13)(BX*1), Y8, Y10
-	VMULPD       32(R13)(BX*1), Y9, Y11
-	VADDPD       Y10, Y6, Y6
-	VADDPD       Y11, Y7, Y7
+	VMOVUPD      32(DI)(BX*1), Y8
+	VMOVUPD      64(DI)(BX*1), Y9
+	VFMADD231PD  24(R10)(BX*1), Y8, Y0
+	VFMADD231PD  56(R10)(BX*1), Y9, Y1
+	VFMADD231PD  16(R11)(BX*1), Y8, Y2
+	VFMADD231PD  48(R11)(BX*1), Y9, Y3
+	VFMADD231PD  8(R12)(BX*1), Y8, Y4
+	VFMADD231PD  40(R12)(BX*1), Y9, Y5
+	VFMADD231PD  (R13)(BX*1), Y8, Y6
+	VFMADD231PD  32(R13)(BX*1), Y9, Y7
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          loop
@@ -403,25 +406,856 @@ loop:
 	VADDPD       X10, X0, X0
 	VPERMILPD    $0x01, X0, X10
 	VADDSD       X10, X0, X0
-	VMOVSD       X0, (DI)
 	VADDPD       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X10
 	VADDPD       X10, X2, X2
 	VPERMILPD    $0x01, X2, X10
 	VADDSD       X10, X2, X2
-	VMOVSD       X2, 8(DI)
 	VADDPD       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X10
 	VADDPD       X10, X4, X4
 	VPERMILPD    $0x01, X4, X10
 	VADDSD       X10, X4, X4
-	VMOVSD       X4, 16(DI)
 	VADDPD       Y7, Y6, Y6
 	VEXTRACTF128 $0x01, Y6, X10
 	VADDPD       X10, X6, X6
 	VPERMILPD    $0x01, X6, X10
 	VADDSD       X10, X6, X6
-	VMOVSD       X6, 24(DI)
+	VMOVSD       24(DI), X15
+	VFMADD231SD  24(R8), X6, X15
+	VMOVSD       X15, 24(DI)
+	VFMADD231SD  (R12), X15, X4
+	VMOVSD       16(DI), X14
+	VFMADD231SD  16(R8), X4, X14
+	VMOVSD       X14, 16(DI)
+	VFMADD231SD  8(R11), X15, X2
+	VFMADD231SD  (R11), X14, X2
+	VMOVSD       8(DI), X13
+	VFMADD231SD  8(R8), X2, X13
+	VMOVSD       X13, 8(DI)
+	VFMADD231SD  16(R10), X15, X0
+	VFMADD231SD  8(R10), X14, X0
+	VFMADD231SD  (R10), X13, X0
+	VMOVSD       (DI), X12
+	VFMADD231SD  (R8), X0, X12
+	VMOVSD       X12, (DI)
+	SHLQ         $0x02, DX
+	SUBQ         DX, R10
+	SHRQ         $0x02, DX
+	SUBQ         $0x20, R8
+	SUBQ         $0x20, DI
+	SUBQ         $0x04, CX
+	JNZ          block
+	VZEROUPPER
+	RET
+
+// func lanesEliminateAVX2(rows *float64, stride int, band int, inverse *float64, ground *float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·lanesEliminateAVX2(SB), NOSPLIT, $0-40
+	MOVQ         rows+0(FP), R10
+	MOVQ         stride+8(FP), DX
+	SHLQ         $0x06, DX
+	MOVQ         band+16(FP), CX
+	MOVQ         inverse+24(FP), R8
+	MOVQ         ground+32(FP), R9
+	LEAQ         (R10)(DX*1), R11
+	LEAQ         (R10)(DX*2), R12
+	LEAQ         (R11)(DX*2), R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	VXORPD       X0, X0, X0
+	VXORPD       X1, X1, X1
+	VXORPD       X2, X2, X2
+	VXORPD       X3, X3, X3
+	VXORPD       X4, X4, X4
+	VXORPD       X5, X5, X5
+	VXORPD       X6, X6, X6
+	VXORPD       X7, X7, X7
+	MOVQ         R10, SI
+	MOVQ         CX, AX
+
+pivot0:
+	CMPQ   AX, $0x08
+	JLT    pivot0rest
+	VADDPD (SI), Y0, Y0
+	VADDPD 64(SI), Y1, Y1
+	VADDPD 128(SI), Y2, Y2
+	VADDPD 192(SI), Y3, Y3
+	VADDPD 256(SI), Y4, Y4
+	VADDPD 320(SI), Y5, Y5
+	VADDPD 384(SI), Y6, Y6
+	VADDPD 448(SI), Y7, Y7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot0
+
+pivot0rest:
+	CMPQ   AX, $0x01
+	JLT    pivot0end
+	VADDPD (SI), Y0, Y0
+	CMPQ   AX, $0x02
+	JLT    pivot0end
+	VADDPD 64(SI), Y1, Y1
+	CMPQ   AX, $0x03
+	JLT    pivot0end
+	VADDPD 128(SI), Y2, Y2
+	CMPQ   AX, $0x04
+	JLT    pivot0end
+	VADDPD 192(SI), Y3, Y3
+	CMPQ   AX, $0x05
+	JLT    pivot0end
+	VADDPD 256(SI), Y4, Y4
+	CMPQ   AX, $0x06
+	JLT    pivot0end
+	VADDPD 320(SI), Y5, Y5
+	CMPQ   AX, $0x07
+	JLT    pivot0end
+	VADDPD 384(SI), Y6, Y6
+
+pivot0end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VADDPD      (R9), Y0, Y0
+	VDIVPD      Y0, Y15, Y0
+	VMOVUPD     Y0, (R8)
+	VMULPD      (R10), Y0, Y1
+	VMOVUPD     64(R9), Y2
+	VFMADD231PD (R9), Y1, Y2
+	VMOVUPD     Y2, 64(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row01end
+	XORQ        BX, BX
+
+row01:
+	VMOVUPD     (R11)(BX*1), Y2
+	VFMADD231PD 64(R10)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R11)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row01
+
+row01end:
+	VMULPD      64(R10), Y0, Y1
+	VMOVUPD     128(R9), Y2
+	VFMADD231PD (R9), Y1, Y2
+	VMOVUPD     Y2, 128(R9)
+	LEAQ        -2(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row02end
+	XORQ        BX, BX
+
+row02:
+	VMOVUPD     (R12)(BX*1), Y2
+	VFMADD231PD 128(R10)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R12)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row02
+
+row02end:
+	VMULPD      128(R10), Y0, Y1
+	VMOVUPD     192(R9), Y2
+	VFMADD231PD (R9), Y1, Y2
+	VMOVUPD     Y2, 192(R9)
+	LEAQ        -3(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row03end
+	XORQ        BX, BX
+
+row03:
+	VMOVUPD     (R13)(BX*1), Y2
+	VFMADD231PD 192(R10)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row03
+
+row03end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R11, SI
+	MOVQ   CX, AX
+
+pivot1:
+	CMPQ   AX, $0x08
+	JLT    pivot1rest
+	VADDPD (SI), Y0, Y0
+	VADDPD 64(SI), Y1, Y1
+	VADDPD 128(SI), Y2, Y2
+	VADDPD 192(SI), Y3, Y3
+	VADDPD 256(SI), Y4, Y4
+	VADDPD 320(SI), Y5, Y5
+	VADDPD 384(SI), Y6, Y6
+	VADDPD 448(SI), Y7, Y7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot1
+
+pivot1rest:
+	CMPQ   AX, $0x01
+	JLT    pivot1end
+	VADDPD (SI), Y0, Y0
+	CMPQ   AX, $0x02
+	JLT    pivot1end
+	VADDPD 64(SI), Y1, Y1
+	CMPQ   AX, $0x03
+	JLT    pivot1end
+	VADDPD 128(SI), Y2, Y2
+	CMPQ   AX, $0x04
+	JLT    pivot1end
+	VADDPD 192(SI), Y3, Y3
+	CMPQ   AX, $0x05
+	JLT    pivot1end
+	VADDPD 256(SI), Y4, Y4
+	CMPQ   AX, $0x06
+	JLT    pivot1end
+	VADDPD 320(SI), Y5, Y5
+	CMPQ   AX, $0x07
+	JLT    pivot1end
+	VADDPD 384(SI), Y6, Y6
+
+pivot1end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VADDPD      64(R9), Y0, Y0
+	VDIVPD      Y0, Y15, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMULPD      (R11), Y0, Y1
+	VMOVUPD     128(R9), Y2
+	VFMADD231PD 64(R9), Y1, Y2
+	VMOVUPD     Y2, 128(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row12end
+	XORQ        BX, BX
+
+row12:
+	VMOVUPD     (R12)(BX*1), Y2
+	VFMADD231PD 64(R11)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R12)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row12
+
+row12end:
+	VMULPD      64(R11), Y0, Y1
+	VMOVUPD     192(R9), Y2
+	VFMADD231PD 64(R9), Y1, Y2
+	VMOVUPD     Y2, 192(R9)
+	LEAQ        -2(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row13end
+	XORQ        BX, BX
+
+row13:
+	VMOVUPD     (R13)(BX*1), Y2
+	VFMADD231PD 128(R11)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row13
+
+row13end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R12, SI
+	MOVQ   CX, AX
+
+pivot2:
+	CMPQ   AX, $0x08
+	JLT    pivot2rest
+	VADDPD (SI), Y0, Y0
+	VADDPD 64(SI), Y1, Y1
+	VADDPD 128(SI), Y2, Y2
+	VADDPD 192(SI), Y3, Y3
+	VADDPD 256(SI), Y4, Y4
+	VADDPD 320(SI), Y5, Y5
+	VADDPD 384(SI), Y6, Y6
+	VADDPD 448(SI), Y7, Y7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot2
+
+pivot2rest:
+	CMPQ   AX, $0x01
+	JLT    pivot2end
+	VADDPD (SI), Y0, Y0
+	CMPQ   AX, $0x02
+	JLT    pivot2end
+	VADDPD 64(SI), Y1, Y1
+	CMPQ   AX, $0x03
+	JLT    pivot2end
+	VADDPD 128(SI), Y2, Y2
+	CMPQ   AX, $0x04
+	JLT    pivot2end
+	VADDPD 192(SI), Y3, Y3
+	CMPQ   AX, $0x05
+	JLT    pivot2end
+	VADDPD 256(SI), Y4, Y4
+	CMPQ   AX, $0x06
+	JLT    pivot2end
+	VADDPD 320(SI), Y5, Y5
+	CMPQ   AX, $0x07
+	JLT    pivot2end
+	VADDPD 384(SI), Y6, Y6
+
+pivot2end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VADDPD      128(R9), Y0, Y0
+	VDIVPD      Y0, Y15, Y0
+	VMOVUPD     Y0, 128(R8)
+	VMULPD      (R12), Y0, Y1
+	VMOVUPD     192(R9), Y2
+	VFMADD231PD 128(R9), Y1, Y2
+	VMOVUPD     Y2, 192(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row23end
+	XORQ        BX, BX
+
+row23:
+	VMOVUPD     (R13)(BX*1), Y2
+	VFMADD231PD 64(R12)(BX*1), Y1, Y2
+	VMOVUPD     Y2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row23
+
+row23end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R13, SI
+	MOVQ   CX, AX
+
+pivot3:
+	CMPQ   AX, $0x08
+	JLT    pivot3rest
+	VADDPD (SI), Y0, Y0
+	VADDPD 64(SI), Y1, Y1
+	VADDPD 128(SI), Y2, Y2
+	VADDPD 192(SI), Y3, Y3
+	VADDPD 256(SI), Y4, Y4
+	VADDPD 320(SI), Y5, Y5
+	VADDPD 384(SI), Y6, Y6
+	VADDPD 448(SI), Y7, Y7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot3
+
+pivot3rest:
+	CMPQ   AX, $0x01
+	JLT    pivot3end
+	VADDPD (SI), Y0, Y0
+	CMPQ   AX, $0x02
+	JLT    pivot3end
+	VADDPD 64(SI), Y1, Y1
+	CMPQ   AX, $0x03
+	JLT    pivot3end
+	VADDPD 128(SI), Y2, Y2
+	CMPQ   AX, $0x04
+	JLT    pivot3end
+	VADDPD 192(SI), Y3, Y3
+	CMPQ   AX, $0x05
+	JLT    pivot3end
+	VADDPD 256(SI), Y4, Y4
+	CMPQ   AX, $0x06
+	JLT    pivot3end
+	VADDPD 320(SI), Y5, Y5
+	CMPQ   AX, $0x07
+	JLT    pivot3end
+	VADDPD 384(SI), Y6, Y6
+
+pivot3end:
+	VADDPD  Y4, Y0, Y0
+	VADDPD  Y5, Y1, Y1
+	VADDPD  Y6, Y2, Y2
+	VADDPD  Y7, Y3, Y3
+	VADDPD  Y2, Y0, Y0
+	VADDPD  Y3, Y1, Y1
+	VADDPD  Y1, Y0, Y0
+	VADDPD  192(R9), Y0, Y0
+	VDIVPD  Y0, Y15, Y0
+	VMOVUPD Y0, 192(R8)
+	VMOVUPD (R8), Y8
+	VMOVUPD (R9), Y12
+	VMOVUPD 64(R8), Y9
+	VMOVUPD 64(R9), Y13
+	VMOVUPD 128(R8), Y10
+	VMOVUPD 128(R9), Y14
+	VMOVUPD 192(R8), Y11
+	VMOVUPD 192(R9), Y15
+	LEAQ    (R10)(DX*4), SI
+	ADDQ    $0x000000c0, R10
+	ADDQ    $0x00000080, R11
+	ADDQ    $0x00000040, R12
+	ADDQ    $0x00000000, R13
+	ADDQ    $0x00000100, R9
+
+below:
+	VMOVUPD     (R9), Y0
+	VMULPD      (R10), Y8, Y4
+	VFMADD231PD Y12, Y4, Y0
+	ADDQ        $0x40, R10
+	VMULPD      (R11), Y9, Y5
+	VFMADD231PD Y13, Y5, Y0
+	ADDQ        $0x40, R11
+	VMULPD      (R12), Y10, Y6
+	VFMADD231PD Y14, Y6, Y0
+	ADDQ        $0x40, R12
+	VMULPD      (R13), Y11, Y7
+	VFMADD231PD Y15, Y7, Y0
+	ADDQ        $0x40, R13
+	VMOVUPD     Y0, (R9)
+	ADDQ        $0x40, R9
+	DECQ        CX
+	JZ          done
+	MOVQ        CX, AX
+	SHLQ        $0x06, AX
+	XORQ        BX, BX
+
+columns:
+	VMOVUPD     (SI)(BX*1), Y0
+	VFMADD231PD (R10)(BX*1), Y4, Y0
+	VFMADD231PD (R11)(BX*1), Y5, Y0
+	VFMADD231PD (R12)(BX*1), Y6, Y0
+	VFMADD231PD (R13)(BX*1), Y7, Y0
+	VMOVUPD     Y0, (SI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         columns
+	ADDQ        DX, SI
+	JMP         below
+
+done:
+	VZEROUPPER
+	RET
+
+// func lanesForwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, FMA3
+TEXT ·lanesForwardAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x06, DX
+	MOVQ band+16(FP), CX
+	SHLQ $0x06, CX
+	MOVQ n+24(FP), AX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
+	LEAQ        (R10)(DX*1), R11
+	LEAQ        (R10)(DX*2), R12
+	LEAQ        (R11)(DX*2), R13
+	VMOVUPD     (DI), Y0
+	VMULPD      (R8), Y0, Y4
+	VMOVUPD     Y4, (DI)
+	VMOVUPD     64(DI), Y1
+	VFMADD231PD (R10), Y4, Y1
+	VMULPD      64(R8), Y1, Y5
+	VMOVUPD     Y5, 64(DI)
+	VMOVUPD     128(DI), Y2
+	VFMADD231PD 64(R10), Y4, Y2
+	VFMADD231PD (R11), Y5, Y2
+	VMULPD      128(R8), Y2, Y6
+	VMOVUPD     Y6, 128(DI)
+	VMOVUPD     192(DI), Y3
+	VFMADD231PD 128(R10), Y4, Y3
+	VFMADD231PD 64(R11), Y5, Y3
+	VFMADD231PD (R12), Y6, Y3
+	VMULPD      192(R8), Y3, Y7
+	VMOVUPD     Y7, 192(DI)
+	ADDQ        $0x00000100, DI
+	XORQ        BX, BX
+
+loop:
+	VMOVUPD     (DI)(BX*1), Y0
+	VFMADD231PD 192(R10)(BX*1), Y4, Y0
+	VFMADD231PD 128(R11)(BX*1), Y5, Y0
+	VFMADD231PD 64(R12)(BX*1), Y6, Y0
+	VFMADD231PD (R13)(BX*1), Y7, Y0
+	VMOVUPD     Y0, (DI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, CX
+	JLT         loop
+	LEAQ        (R10)(DX*4), R10
+	ADDQ        $0x00000100, R8
+	SUBQ        $0x04, AX
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func lanesBackwardAVX2(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, FMA3
+TEXT ·lanesBackwardAVX2(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x06, DX
+	MOVQ band+16(FP), CX
+	MOVQ n+24(FP), R9
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
+	LEAQ   (R10)(DX*1), R11
+	LEAQ   (R10)(DX*2), R12
+	LEAQ   (R11)(DX*2), R13
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	LEAQ   (R13), SI
+	LEAQ   256(DI), BX
+	MOVQ   CX, AX
+
+row3:
+	CMPQ        AX, $0x08
+	JLT         row3rest
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+	VMOVUPD     448(BX), Y8
+	VFMADD231PD 448(SI), Y8, Y7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row3
+
+row3rest:
+	CMPQ        AX, $0x01
+	JLT         row3end
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	CMPQ        AX, $0x02
+	JLT         row3end
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	CMPQ        AX, $0x03
+	JLT         row3end
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	CMPQ        AX, $0x04
+	JLT         row3end
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	CMPQ        AX, $0x05
+	JLT         row3end
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	CMPQ        AX, $0x06
+	JLT         row3end
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	CMPQ        AX, $0x07
+	JLT         row3end
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+
+row3end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VMOVUPD     192(DI), Y15
+	VFMADD231PD 192(R8), Y0, Y15
+	VMOVUPD     Y15, 192(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        64(R12), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row2:
+	CMPQ        AX, $0x08
+	JLT         row2rest
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+	VMOVUPD     448(BX), Y8
+	VFMADD231PD 448(SI), Y8, Y7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row2
+
+row2rest:
+	CMPQ        AX, $0x01
+	JLT         row2end
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	CMPQ        AX, $0x02
+	JLT         row2end
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	CMPQ        AX, $0x03
+	JLT         row2end
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	CMPQ        AX, $0x04
+	JLT         row2end
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	CMPQ        AX, $0x05
+	JLT         row2end
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	CMPQ        AX, $0x06
+	JLT         row2end
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	CMPQ        AX, $0x07
+	JLT         row2end
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+
+row2end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VFMADD231PD (R12), Y15, Y0
+	VMOVUPD     128(DI), Y14
+	VFMADD231PD 128(R8), Y0, Y14
+	VMOVUPD     Y14, 128(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        128(R11), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row1:
+	CMPQ        AX, $0x08
+	JLT         row1rest
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+	VMOVUPD     448(BX), Y8
+	VFMADD231PD 448(SI), Y8, Y7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row1
+
+row1rest:
+	CMPQ        AX, $0x01
+	JLT         row1end
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	CMPQ        AX, $0x02
+	JLT         row1end
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	CMPQ        AX, $0x03
+	JLT         row1end
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	CMPQ        AX, $0x04
+	JLT         row1end
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	CMPQ        AX, $0x05
+	JLT         row1end
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	CMPQ        AX, $0x06
+	JLT         row1end
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	CMPQ        AX, $0x07
+	JLT         row1end
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+
+row1end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VFMADD231PD 64(R11), Y15, Y0
+	VFMADD231PD (R11), Y14, Y0
+	VMOVUPD     64(DI), Y13
+	VFMADD231PD 64(R8), Y0, Y13
+	VMOVUPD     Y13, 64(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        192(R10), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row0:
+	CMPQ        AX, $0x08
+	JLT         row0rest
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+	VMOVUPD     448(BX), Y8
+	VFMADD231PD 448(SI), Y8, Y7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row0
+
+row0rest:
+	CMPQ        AX, $0x01
+	JLT         row0end
+	VMOVUPD     (BX), Y8
+	VFMADD231PD (SI), Y8, Y0
+	CMPQ        AX, $0x02
+	JLT         row0end
+	VMOVUPD     64(BX), Y8
+	VFMADD231PD 64(SI), Y8, Y1
+	CMPQ        AX, $0x03
+	JLT         row0end
+	VMOVUPD     128(BX), Y8
+	VFMADD231PD 128(SI), Y8, Y2
+	CMPQ        AX, $0x04
+	JLT         row0end
+	VMOVUPD     192(BX), Y8
+	VFMADD231PD 192(SI), Y8, Y3
+	CMPQ        AX, $0x05
+	JLT         row0end
+	VMOVUPD     256(BX), Y8
+	VFMADD231PD 256(SI), Y8, Y4
+	CMPQ        AX, $0x06
+	JLT         row0end
+	VMOVUPD     320(BX), Y8
+	VFMADD231PD 320(SI), Y8, Y5
+	CMPQ        AX, $0x07
+	JLT         row0end
+	VMOVUPD     384(BX), Y8
+	VFMADD231PD 384(SI), Y8, Y6
+
+row0end:
+	VADDPD      Y4, Y0, Y0
+	VADDPD      Y5, Y1, Y1
+	VADDPD      Y6, Y2, Y2
+	VADDPD      Y7, Y3, Y3
+	VADDPD      Y2, Y0, Y0
+	VADDPD      Y3, Y1, Y1
+	VADDPD      Y1, Y0, Y0
+	VFMADD231PD 128(R10), Y15, Y0
+	VFMADD231PD 64(R10), Y14, Y0
+	VFMADD231PD (R10), Y13, Y0
+	VMOVUPD     (DI), Y12
+	VFMADD231PD (R8), Y0, Y12
+	VMOVUPD     Y12, (DI)
+	SHLQ        $0x02, DX
+	SUBQ        DX, R10
+	SHRQ        $0x02, DX
+	SUBQ        $0x00000100, R8
+	SUBQ        $0x00000100, DI
+	SUBQ        $0x04, R9
+	JNZ         block
 	VZEROUPPER
 	RET
 
@@ -431,9 +1265,13 @@ TEXT ·flowMultiplyAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), AX
 	SHLQ $0x03, AX
 	MOVQ a+8(FP), SI
+	ADDQ AX, SI
 	MOVQ b+16(FP), DI
+	ADDQ AX, DI
 	MOVQ to+24(FP), R8
-	XORQ BX, BX
+	ADDQ AX, R8
+	MOVQ AX, BX
+	NEGQ BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Y0
@@ -443,8 +1281,7 @@ loop:
 	VMOVUPD Y0, (R8)(BX*1)
 	VMOVUPD Y1, 32(R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
@@ -454,9 +1291,13 @@ TEXT ·flowMultiplyAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), AX
 	SHLQ $0x03, AX
 	MOVQ a+8(FP), SI
+	ADDQ AX, SI
 	MOVQ b+16(FP), DI
+	ADDQ AX, DI
 	MOVQ to+24(FP), R8
-	XORQ BX, BX
+	ADDQ AX, R8
+	MOVQ AX, BX
+	NEGQ BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Y0
@@ -468,8 +1309,7 @@ loop:
 	VMOVUPD Y0, (R8)(BX*1)
 	VMOVUPD Y1, 32(R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
@@ -479,14 +1319,20 @@ TEXT ·flowWeighAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         y+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         z+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         iz+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         sum+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         $0x3ff0000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Y15
-	XORQ         BX, BX
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
 	VDIVPD  (DI)(BX*1), Y15, Y0
@@ -502,36 +1348,45 @@ loop:
 	VMOVUPD Y0, (R10)(BX*1)
 	VMOVUPD Y1, 32(R10)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
-// func flowPredictAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, acc *float64)
+// func flowPredictAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 // Requires: AVX, AVX2
-TEXT ·flowPredictAVX2(SB), NOSPLIT, $0-64
+TEXT ·flowPredictAVX2(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         out+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         in+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         y+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         iz+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         t+48(FP), R11
-	MOVQ         acc+56(FP), R12
+	ADDQ         AX, R11
 	MOVQ         $0x3fe0000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Y15
 	MOVQ         $0x7fffffffffffffff, BX
 	VMOVQ        BX, X14
 	VBROADCASTSD X14, Y14
-	VMOVUPD      (R12), Y8
-	VMOVUPD      32(R12), Y9
-	VMOVUPD      64(R12), Y10
-	VMOVUPD      96(R12), Y11
-	XORQ         BX, BX
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Y8
+	VMOVUPD      32(DX), Y9
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
 	VMOVUPD (SI)(BX*1), Y0
 	VMOVUPD 32(SI)(BX*1), Y1
 	VSUBPD  (DI)(BX*1), Y0, Y0
@@ -544,8 +1399,10 @@ loop:
 	VMULPD  Y1, Y3, Y3
 	VMOVUPD Y2, (R11)(BX*1)
 	VMOVUPD Y3, 32(R11)(BX*1)
-	VADDPD  Y2, Y8, Y8
-	VADDPD  Y3, Y9, Y9
+	VADDPD  128(DX)(AX*1), Y2, Y2
+	VADDPD  160(DX)(AX*1), Y3, Y3
+	VMOVUPD Y2, 128(DX)(AX*1)
+	VMOVUPD Y3, 160(DX)(AX*1)
 	VMULPD  (R10)(BX*1), Y0, Y0
 	VMULPD  32(R10)(BX*1), Y1, Y1
 	VADDPD  Y15, Y0, Y0
@@ -554,35 +1411,39 @@ loop:
 	VANDPD  Y14, Y1, Y1
 	VADDPD  Y15, Y0, Y0
 	VADDPD  Y15, Y1, Y1
-	VMAXPD  Y10, Y0, Y10
-	VMAXPD  Y11, Y1, Y11
+	VMAXPD  Y8, Y0, Y8
+	VMAXPD  Y9, Y1, Y9
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Y8, (R12)
-	VMOVUPD Y9, 32(R12)
-	VMOVUPD Y10, 64(R12)
-	VMOVUPD Y11, 96(R12)
+	JNZ     loop
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
 	VZEROUPPER
 	RET
 
-// func flowCentreAVX2(n int, target float64, t *float64, iz *float64, out *float64, in *float64)
+// func flowCentreAVX2(n int, target *float64, t *float64, iz *float64, out *float64, in *float64)
 // Requires: AVX
 TEXT ·flowCentreAVX2(SB), NOSPLIT, $0-48
-	MOVQ         n+0(FP), AX
-	SHLQ         $0x03, AX
-	MOVQ         t+16(FP), SI
-	MOVQ         iz+24(FP), DI
-	MOVQ         out+32(FP), R8
-	MOVQ         in+40(FP), R9
-	VBROADCASTSD target+8(FP), Y15
-	XORQ         BX, BX
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    t+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    iz+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    out+32(FP), R8
+	ADDQ    AX, R8
+	MOVQ    in+40(FP), R9
+	ADDQ    AX, R9
+	MOVQ    target+8(FP), BX
+	VMOVUPD (BX), Y8
+	VMOVUPD 32(BX), Y9
+	MOVQ    AX, BX
+	NEGQ    BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Y0
 	VMOVUPD 32(SI)(BX*1), Y1
-	VADDPD  Y15, Y0, Y0
-	VADDPD  Y15, Y1, Y1
+	VADDPD  Y8, Y0, Y0
+	VADDPD  Y9, Y1, Y1
 	VMULPD  (DI)(BX*1), Y0, Y0
 	VMULPD  32(DI)(BX*1), Y1, Y1
 	VMOVUPD Y0, (SI)(BX*1)
@@ -598,40 +1459,48 @@ loop:
 	VMOVUPD Y0, (R8)(BX*1)
 	VMOVUPD Y1, 32(R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
-// func flowAdvanceAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, dz *float64, acc *float64)
+// func flowAdvanceAVX2(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 // Requires: AVX, AVX2
 TEXT ·flowAdvanceAVX2(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         out+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         in+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         y+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         iz+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         t+48(FP), R11
-	MOVQ         dz+56(FP), R12
-	MOVQ         acc+64(FP), R13
+	ADDQ         AX, R11
 	MOVQ         $0x8000000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Y15
-	VMOVUPD      (R13), Y8
-	VMOVUPD      32(R13), Y9
-	VMOVUPD      64(R13), Y10
-	VMOVUPD      96(R13), Y11
-	XORQ         BX, BX
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Y8
+	VMOVUPD      32(DX), Y9
+	VMOVUPD      64(DX), Y10
+	VMOVUPD      96(DX), Y11
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
 	VMOVUPD (SI)(BX*1), Y0
 	VMOVUPD 32(SI)(BX*1), Y1
 	VSUBPD  (DI)(BX*1), Y0, Y0
 	VSUBPD  32(DI)(BX*1), Y1, Y1
-	VMOVUPD Y0, (R12)(BX*1)
-	VMOVUPD Y1, 32(R12)(BX*1)
 	VMOVUPD (R11)(BX*1), Y2
 	VMOVUPD 32(R11)(BX*1), Y3
 	VMOVUPD (R8)(BX*1), Y4
@@ -657,47 +1526,762 @@ loop:
 	VMAXPD  Y10, Y2, Y10
 	VMAXPD  Y11, Y3, Y11
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Y8, (R13)
-	VMOVUPD Y9, 32(R13)
-	VMOVUPD Y10, 64(R13)
-	VMOVUPD Y11, 96(R13)
+	JNZ     loop
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	VMOVUPD Y10, 64(DX)
+	VMOVUPD Y11, 96(DX)
 	VZEROUPPER
 	RET
 
-// func flowProductsAVX2(n int, y *float64, z *float64, acc *float64)
+// func flowUpdateAVX2(n int, size *float64, t *float64, out *float64, in *float64, y *float64, z *float64, totals *float64, lanes int)
 // Requires: AVX, AVX2
-TEXT ·flowProductsAVX2(SB), NOSPLIT, $0-32
+TEXT ·flowUpdateAVX2(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
-	MOVQ         y+8(FP), SI
-	MOVQ         z+16(FP), DI
-	MOVQ         acc+24(FP), R8
+	MOVQ         t+16(FP), SI
+	ADDQ         AX, SI
+	MOVQ         out+24(FP), DI
+	ADDQ         AX, DI
+	MOVQ         in+32(FP), R8
+	ADDQ         AX, R8
+	MOVQ         y+40(FP), R9
+	ADDQ         AX, R9
+	MOVQ         z+48(FP), R10
+	ADDQ         AX, R10
 	MOVQ         $0x7fefffffffffffff, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Y15
-	VMOVUPD      (R8), Y8
-	VMOVUPD      32(R8), Y9
-	XORQ         BX, BX
+	MOVQ         size+8(FP), BX
+	VMOVUPD      (BX), Y8
+	VMOVUPD      32(BX), Y9
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
-	VMINPD  (DI)(BX*1), Y15, Y0
-	VMINPD  32(DI)(BX*1), Y15, Y1
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VMULPD  Y8, Y0, Y0
+	VMULPD  Y9, Y1, Y1
+	VADDPD  (R9)(BX*1), Y0, Y0
+	VADDPD  32(R9)(BX*1), Y1, Y1
+	VMOVUPD Y0, (R9)(BX*1)
+	VMOVUPD Y1, 32(R9)(BX*1)
+	VMOVUPD (DI)(BX*1), Y2
+	VMOVUPD 32(DI)(BX*1), Y3
+	VSUBPD  (R8)(BX*1), Y2, Y2
+	VSUBPD  32(R8)(BX*1), Y3, Y3
+	VMULPD  Y8, Y2, Y2
+	VMULPD  Y9, Y3, Y3
+	VADDPD  (R10)(BX*1), Y2, Y2
+	VADDPD  32(R10)(BX*1), Y3, Y3
+	VMOVUPD Y2, (R10)(BX*1)
+	VMOVUPD Y3, 32(R10)(BX*1)
+	VMINPD  Y2, Y15, Y2
+	VMINPD  Y3, Y15, Y3
+	VMULPD  Y2, Y0, Y0
+	VMULPD  Y3, Y1, Y1
+	VADDPD  128(DX)(AX*1), Y0, Y0
+	VADDPD  160(DX)(AX*1), Y1, Y1
+	VMOVUPD Y0, 128(DX)(AX*1)
+	VMOVUPD Y1, 160(DX)(AX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func flowStepAVX2(n int, size *float64, x *float64, to *float64)
+// Requires: AVX
+TEXT ·flowStepAVX2(SB), NOSPLIT, $0-32
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    x+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    to+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    size+8(FP), BX
+	VMOVUPD (BX), Y8
+	VMOVUPD 32(BX), Y9
+	MOVQ    AX, BX
+	NEGQ    BX
+
+loop:
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VMULPD  Y8, Y0, Y0
+	VMULPD  Y9, Y1, Y1
+	VADDPD  (DI)(BX*1), Y0, Y0
+	VADDPD  32(DI)(BX*1), Y1, Y1
+	VMOVUPD Y0, (DI)(BX*1)
+	VMOVUPD Y1, 32(DI)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellWeighAVX2(n int, s *float64, u *float64, inner *float64, star *float64, sum *float64, is *float64, give *float64, inverse *float64)
+// Requires: AVX, AVX2
+TEXT ·cellWeighAVX2(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         s+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         u+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         inner+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         star+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         sum+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         give+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         inverse+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (R8)(BX*1), Y0
+	VMOVUPD 32(R8)(BX*1), Y1
+	VDIVPD  (SI)(BX*1), Y0, Y0
+	VDIVPD  32(SI)(BX*1), Y1, Y1
+	VMOVUPD Y0, (R11)(BX*1)
+	VMOVUPD Y1, 32(R11)(BX*1)
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VADDPD  (DI)(BX*1), Y0, Y2
+	VADDPD  32(DI)(BX*1), Y1, Y3
+	VDIVPD  Y2, Y0, Y0
+	VDIVPD  Y3, Y1, Y1
+	VMULPD  (R8)(BX*1), Y0, Y0
+	VMULPD  32(R8)(BX*1), Y1, Y1
+	VMOVUPD Y0, (R12)(BX*1)
+	VMOVUPD Y1, 32(R12)(BX*1)
+	VADDPD  (R10)(BX*1), Y0, Y0
+	VADDPD  32(R10)(BX*1), Y1, Y1
+	VMOVUPD (R9)(BX*1), Y4
+	VMOVUPD 32(R9)(BX*1), Y5
+	VSUBPD  Y4, Y15, Y2
+	VSUBPD  Y5, Y15, Y3
+	VADDPD  Y2, Y0, Y0
+	VADDPD  Y3, Y1, Y1
+	VDIVPD  Y0, Y4, Y0
+	VDIVPD  Y1, Y5, Y1
+	VMOVUPD Y0, (R13)(BX*1)
+	VMOVUPD Y1, 32(R13)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellAimAVX2(n int, p *float64, out *float64, in *float64, w *float64, give *float64, c *float64, bIn *float64, bOut *float64)
+// Requires: AVX, AVX2
+TEXT ·cellAimAVX2(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         p+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         out+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         in+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         w+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         give+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         c+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         bIn+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         bOut+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VADDPD  (DI)(BX*1), Y0, Y0
+	VADDPD  32(DI)(BX*1), Y1, Y1
+	VSUBPD  (R8)(BX*1), Y0, Y0
+	VSUBPD  32(R8)(BX*1), Y1, Y1
+	VMOVUPD (R9)(BX*1), Y2
+	VMOVUPD 32(R9)(BX*1), Y3
+	VSUBPD  Y2, Y0, Y0
+	VSUBPD  Y3, Y1, Y1
+	VMULPD  (R10)(BX*1), Y0, Y0
+	VMULPD  32(R10)(BX*1), Y1, Y1
+	VMOVUPD Y0, (R11)(BX*1)
+	VMOVUPD Y1, 32(R11)(BX*1)
+	VADDPD  Y2, Y0, Y0
+	VADDPD  Y3, Y1, Y1
+	VMOVUPD Y0, (R12)(BX*1)
+	VMOVUPD Y1, 32(R12)(BX*1)
+	VXORPD  Y15, Y0, Y0
+	VXORPD  Y15, Y1, Y1
+	VMOVUPD Y0, (R13)(BX*1)
+	VMOVUPD Y1, 32(R13)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellPredictAVX2(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+// Requires: AVX, AVX2
+TEXT ·cellPredictAVX2(SB), NOSPLIT, $0-88
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         bOut+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         bIn+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         give+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         c+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         u+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         dw+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         du+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	MOVQ         totals+72(FP), DX
+	MOVQ         lanes+80(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Y8
+	VMOVUPD      32(DX), Y9
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VSUBPD  (DI)(BX*1), Y0, Y0
+	VSUBPD  32(DI)(BX*1), Y1, Y1
+	VMULPD  (R8)(BX*1), Y0, Y0
+	VMULPD  32(R8)(BX*1), Y1, Y1
+	VADDPD  (R9)(BX*1), Y0, Y0
+	VADDPD  32(R9)(BX*1), Y1, Y1
+	VMULPD  (R11)(BX*1), Y0, Y2
+	VMULPD  32(R11)(BX*1), Y1, Y3
+	VMOVUPD Y0, (R12)(BX*1)
+	VMOVUPD Y1, 32(R12)(BX*1)
+	VMAXPD  Y8, Y2, Y8
+	VMAXPD  Y9, Y3, Y9
+	VSUBPD  Y15, Y2, Y4
+	VSUBPD  Y15, Y3, Y5
+	VMULPD  (R10)(BX*1), Y4, Y4
+	VMULPD  32(R10)(BX*1), Y5, Y5
+	VMOVUPD Y4, (R13)(BX*1)
+	VMOVUPD Y5, 32(R13)(BX*1)
+	VMULPD  Y0, Y4, Y4
+	VMULPD  Y1, Y5, Y5
+	VADDPD  128(DX)(AX*1), Y4, Y4
+	VADDPD  160(DX)(AX*1), Y5, Y5
+	VMOVUPD Y4, 128(DX)(AX*1)
+	VMOVUPD Y5, 160(DX)(AX*1)
+	VSUBPD  Y2, Y15, Y2
+	VSUBPD  Y3, Y15, Y3
+	VMAXPD  Y8, Y2, Y8
+	VMAXPD  Y9, Y3, Y9
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	VZEROUPPER
+	RET
+
+// func cellCentreAVX2(n int, target *float64, give *float64, dw *float64, is *float64, du *float64, c *float64, cIn *float64, cOut *float64)
+// Requires: AVX, AVX2
+TEXT ·cellCentreAVX2(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         give+16(FP), SI
+	ADDQ         AX, SI
+	MOVQ         dw+24(FP), DI
+	ADDQ         AX, DI
+	MOVQ         is+32(FP), R8
+	ADDQ         AX, R8
+	MOVQ         du+40(FP), R9
+	ADDQ         AX, R9
+	MOVQ         c+48(FP), R10
+	ADDQ         AX, R10
+	MOVQ         cIn+56(FP), R11
+	ADDQ         AX, R11
+	MOVQ         cOut+64(FP), R12
+	ADDQ         AX, R12
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	MOVQ         target+8(FP), BX
+	VMOVUPD      (BX), Y8
+	VMOVUPD      32(BX), Y9
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (R9)(BX*1), Y0
+	VMOVUPD 32(R9)(BX*1), Y1
+	VMULPD  (DI)(BX*1), Y0, Y0
+	VMULPD  32(DI)(BX*1), Y1, Y1
+	VADDPD  Y8, Y0, Y0
+	VADDPD  Y9, Y1, Y1
+	VMULPD  (R8)(BX*1), Y0, Y0
+	VMULPD  32(R8)(BX*1), Y1, Y1
+	VMOVUPD Y0, (R9)(BX*1)
+	VMOVUPD Y1, 32(R9)(BX*1)
 	VMULPD  (SI)(BX*1), Y0, Y0
 	VMULPD  32(SI)(BX*1), Y1, Y1
-	VADDPD  Y0, Y8, Y8
-	VADDPD  Y1, Y9, Y9
+	VMOVUPD Y0, (R12)(BX*1)
+	VMOVUPD Y1, 32(R12)(BX*1)
+	VXORPD  Y15, Y0, Y0
+	VXORPD  Y15, Y1, Y1
+	VMOVUPD Y0, (R11)(BX*1)
+	VMOVUPD Y1, 32(R11)(BX*1)
+	VMOVUPD (R10)(BX*1), Y2
+	VMOVUPD 32(R10)(BX*1), Y3
+	VADDPD  Y0, Y2, Y2
+	VADDPD  Y1, Y3, Y3
+	VMOVUPD Y2, (R10)(BX*1)
+	VMOVUPD Y3, 32(R10)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Y8, (R8)
-	VMOVUPD Y9, 32(R8)
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellAdvanceAVX2(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+// Requires: AVX, AVX2
+TEXT ·cellAdvanceAVX2(SB), NOSPLIT, $0-88
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         bOut+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         bIn+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         give+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         c+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         u+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         dw+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         du+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Y15
+	MOVQ         totals+72(FP), DX
+	MOVQ         lanes+80(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Y8
+	VMOVUPD      32(DX), Y9
+	VMOVUPD      64(DX), Y10
+	VMOVUPD      96(DX), Y11
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VSUBPD  (DI)(BX*1), Y0, Y0
+	VSUBPD  32(DI)(BX*1), Y1, Y1
+	VMULPD  (R8)(BX*1), Y0, Y0
+	VMULPD  32(R8)(BX*1), Y1, Y1
+	VADDPD  (R9)(BX*1), Y0, Y0
+	VADDPD  32(R9)(BX*1), Y1, Y1
+	VMULPD  (R11)(BX*1), Y0, Y2
+	VMULPD  32(R11)(BX*1), Y1, Y3
+	VMOVUPD Y0, (R12)(BX*1)
+	VMOVUPD Y1, 32(R12)(BX*1)
+	VMAXPD  Y8, Y2, Y8
+	VMAXPD  Y9, Y3, Y9
+	VMOVUPD (R10)(BX*1), Y6
+	VMOVUPD 32(R10)(BX*1), Y7
+	VMOVUPD (R13)(BX*1), Y4
+	VMOVUPD 32(R13)(BX*1), Y5
+	VSUBPD  Y6, Y4, Y4
+	VSUBPD  Y7, Y5, Y5
+	VMULPD  Y6, Y2, Y2
+	VMULPD  Y7, Y3, Y3
+	VADDPD  Y2, Y4, Y4
+	VADDPD  Y3, Y5, Y5
+	VMOVUPD Y4, (R13)(BX*1)
+	VMOVUPD Y5, 32(R13)(BX*1)
+	VXORPD  Y15, Y4, Y4
+	VXORPD  Y15, Y5, Y5
+	VDIVPD  Y6, Y4, Y4
+	VDIVPD  Y7, Y5, Y5
+	VMAXPD  Y10, Y4, Y10
+	VMAXPD  Y11, Y5, Y11
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VMOVUPD Y8, (DX)
+	VMOVUPD Y9, 32(DX)
+	VMOVUPD Y10, 64(DX)
+	VMOVUPD Y11, 96(DX)
+	VZEROUPPER
+	RET
+
+// func cellUpdateAVX2(n int, size *float64, dw *float64, du *float64, w *float64, s *float64, u *float64, totals *float64, lanes int)
+// Requires: AVX
+TEXT ·cellUpdateAVX2(SB), NOSPLIT, $0-72
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    dw+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    du+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    w+32(FP), R8
+	ADDQ    AX, R8
+	MOVQ    s+40(FP), R9
+	ADDQ    AX, R9
+	MOVQ    u+48(FP), R10
+	ADDQ    AX, R10
+	MOVQ    size+8(FP), BX
+	VMOVUPD (BX), Y8
+	VMOVUPD 32(BX), Y9
+	MOVQ    totals+56(FP), DX
+	MOVQ    lanes+64(FP), CX
+	DECQ    CX
+	SHLQ    $0x06, CX
+	MOVQ    AX, BX
+	NEGQ    BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Y0
+	VMOVUPD 32(SI)(BX*1), Y1
+	VMULPD  Y8, Y0, Y0
+	VMULPD  Y9, Y1, Y1
+	VMOVUPD (R8)(BX*1), Y2
+	VMOVUPD 32(R8)(BX*1), Y3
+	VADDPD  Y0, Y2, Y2
+	VADDPD  Y1, Y3, Y3
+	VMOVUPD Y2, (R8)(BX*1)
+	VMOVUPD Y3, 32(R8)(BX*1)
+	VMOVUPD (R9)(BX*1), Y2
+	VMOVUPD 32(R9)(BX*1), Y3
+	VSUBPD  Y0, Y2, Y2
+	VSUBPD  Y1, Y3, Y3
+	VMOVUPD Y2, (R9)(BX*1)
+	VMOVUPD Y3, 32(R9)(BX*1)
+	VMOVUPD (DI)(BX*1), Y4
+	VMOVUPD 32(DI)(BX*1), Y5
+	VMULPD  Y8, Y4, Y4
+	VMULPD  Y9, Y5, Y5
+	VADDPD  (R10)(BX*1), Y4, Y4
+	VADDPD  32(R10)(BX*1), Y5, Y5
+	VMOVUPD Y4, (R10)(BX*1)
+	VMOVUPD Y5, 32(R10)(BX*1)
+	VMULPD  Y2, Y4, Y4
+	VMULPD  Y3, Y5, Y5
+	VADDPD  128(DX)(AX*1), Y4, Y4
+	VADDPD  160(DX)(AX*1), Y5, Y5
+	VMOVUPD Y4, 128(DX)(AX*1)
+	VMOVUPD Y5, 160(DX)(AX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func star5AVX2(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, FMA3
+TEXT ·star5AVX2(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVUPD     (R9)(BX*1), Y9
+	VMOVUPD     (R11), Y0
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y1
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y2
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y3
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y4
+	VMULPD      Y9, Y0, Y10
+	MOVLQSX     (DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y1, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y2, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y3, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y4, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	VMULPD      Y9, Y1, Y10
+	MOVLQSX     16(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y2, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y3, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y4, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	VMULPD      Y9, Y2, Y10
+	MOVLQSX     28(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y3, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     32(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y4, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	VMULPD      Y9, Y3, Y10
+	MOVLQSX     36(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y4, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000028, DI
+	DECQ        AX
+	JNZ         head
+	VZEROUPPER
+	RET
+
+// func star9AVX2(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, FMA3
+TEXT ·star9AVX2(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVUPD     (R9)(BX*1), Y9
+	VMOVUPD     (R11), Y0
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y1
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y2
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y3
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y4
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y5
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y6
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y7
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Y8
+	VMULPD      Y9, Y0, Y10
+	MOVLQSX     (DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y1, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y2, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y3, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y4, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     16(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y5, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y6, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y7, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     28(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y8, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	VMULPD      Y9, Y1, Y10
+	MOVLQSX     32(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y2, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     36(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y3, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     40(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y4, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     44(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y5, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     48(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y6, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     52(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y7, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     56(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y8, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	VMULPD      Y9, Y2, Y10
+	MOVLQSX     60(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y3, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     64(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y4, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     68(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y5, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     72(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y6, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     76(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y7, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     80(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y8, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	VMULPD      Y9, Y3, Y10
+	MOVLQSX     84(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y4, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     88(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y5, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     92(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y6, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     96(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y7, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     100(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y8, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	VMULPD      Y9, Y4, Y10
+	MOVLQSX     104(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y5, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     108(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y6, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     112(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y7, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	MOVLQSX     116(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y8, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	VMULPD      Y9, Y5, Y10
+	MOVLQSX     120(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y6, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	MOVLQSX     124(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y7, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	MOVLQSX     128(DI), BX
+	VMOVUPD     (R10)(BX*1), Y11
+	VFMADD231PD Y8, Y10, Y11
+	VMOVUPD     Y11, (R10)(BX*1)
+	VMULPD      Y9, Y6, Y10
+	MOVLQSX     132(DI), CX
+	VMOVUPD     (R10)(CX*1), Y12
+	VFMADD231PD Y7, Y10, Y12
+	VMOVUPD     Y12, (R10)(CX*1)
+	MOVLQSX     136(DI), R12
+	VMOVUPD     (R10)(R12*1), Y13
+	VFMADD231PD Y8, Y10, Y13
+	VMOVUPD     Y13, (R10)(R12*1)
+	VMULPD      Y9, Y7, Y10
+	MOVLQSX     140(DI), R13
+	VMOVUPD     (R10)(R13*1), Y14
+	VFMADD231PD Y8, Y10, Y14
+	VMOVUPD     Y14, (R10)(R13*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000090, DI
+	DECQ        AX
+	JNZ         head
 	VZEROUPPER
 	RET
 
 // func bandEliminateAVX512(rows *float64, stride int, band int, inverse *float64, ground *float64, factor *float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, FMA3
 TEXT ·bandEliminateAVX512(SB), NOSPLIT, $0-48
 	MOVQ   rows+0(FP), R10
 	MOVQ   stride+8(FP), DX
@@ -733,49 +2317,49 @@ pivot0:
 	VDIVSD        X0, X15, X0
 	VMOVSD        X0, (R8)
 	VMULSD        (R10), X0, X9
-	VMULSD        (R9), X9, X1
-	VADDSD        8(R9), X1, X1
+	VMOVSD        8(R9), X1
+	VFMADD231SD   (R9), X9, X1
 	VMOVSD        X1, 8(R9)
 	VBROADCASTSD  X9, Z9
 	XORQ          BX, BX
 
 row01:
-	VMULPD       8(R10)(BX*1), Z9, Z1
-	VADDPD       (R11)(BX*1), Z1, Z1
+	VMOVUPD      (R11)(BX*1), Z1
+	VFMADD231PD  8(R10)(BX*1), Z9, Z1
 	VMOVUPD      Z1, (R11)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row01
 	VMULSD       8(R10), X0, X10
-	VMULSD       (R9), X10, X1
-	VADDSD       16(R9), X1, X1
+	VMOVSD       16(R9), X1
+	VFMADD231SD  (R9), X10, X1
 	VMOVSD       X1, 16(R9)
 	VBROADCASTSD X10, Z10
 	XORQ         BX, BX
 
 row02:
-	VMULPD       16(R10)(BX*1), Z10, Z1
-	VADDPD       (R12)(BX*1), Z1, Z1
+	VMOVUPD      (R12)(BX*1), Z1
+	VFMADD231PD  16(R10)(BX*1), Z10, Z1
 	VMOVUPD      Z1, (R12)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row02
 	VMULSD       16(R10), X0, X11
-	VMULSD       (R9), X11, X1
-	VADDSD       24(R9), X1, X1
+	VMOVSD       24(R9), X1
+	VFMADD231SD  (R9), X11, X1
 	VMOVSD       X1, 24(R9)
 	VBROADCASTSD X11, Z11
 	XORQ         BX, BX
 
 row03:
-	VMULPD  24(R10)(BX*1), Z11, Z1
-	VADDPD  (R13)(BX*1), Z1, Z1
-	VMOVUPD Z1, (R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row03
-	VXORPD  X0, X0, X0
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Z1
+	VFMADD231PD 24(R10)(BX*1), Z11, Z1
+	VMOVUPD     Z1, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row03
+	VXORPD      X0, X0, X0
+	XORQ        BX, BX
 
 pivot1:
 	VADDPD        (R11)(BX*1), Z0, Z0
@@ -792,35 +2376,35 @@ pivot1:
 	VDIVSD        X0, X15, X0
 	VMOVSD        X0, 8(R8)
 	VMULSD        (R11), X0, X10
-	VMULSD        8(R9), X10, X1
-	VADDSD        16(R9), X1, X1
+	VMOVSD        16(R9), X1
+	VFMADD231SD   8(R9), X10, X1
 	VMOVSD        X1, 16(R9)
 	VBROADCASTSD  X10, Z10
 	XORQ          BX, BX
 
 row12:
-	VMULPD       8(R11)(BX*1), Z10, Z1
-	VADDPD       (R12)(BX*1), Z1, Z1
+	VMOVUPD      (R12)(BX*1), Z1
+	VFMADD231PD  8(R11)(BX*1), Z10, Z1
 	VMOVUPD      Z1, (R12)(BX*1)
 	ADDQ         $0x40, BX
 	CMPQ         BX, AX
 	JLT          row12
 	VMULSD       8(R11), X0, X11
-	VMULSD       8(R9), X11, X1
-	VADDSD       24(R9), X1, X1
+	VMOVSD       24(R9), X1
+	VFMADD231SD  8(R9), X11, X1
 	VMOVSD       X1, 24(R9)
 	VBROADCASTSD X11, Z11
 	XORQ         BX, BX
 
 row13:
-	VMULPD  16(R11)(BX*1), Z11, Z1
-	VADDPD  (R13)(BX*1), Z1, Z1
-	VMOVUPD Z1, (R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row13
-	VXORPD  X0, X0, X0
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Z1
+	VFMADD231PD 16(R11)(BX*1), Z11, Z1
+	VMOVUPD     Z1, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row13
+	VXORPD      X0, X0, X0
+	XORQ        BX, BX
 
 pivot2:
 	VADDPD        (R12)(BX*1), Z0, Z0
@@ -837,21 +2421,21 @@ pivot2:
 	VDIVSD        X0, X15, X0
 	VMOVSD        X0, 16(R8)
 	VMULSD        (R12), X0, X11
-	VMULSD        16(R9), X11, X1
-	VADDSD        24(R9), X1, X1
+	VMOVSD        24(R9), X1
+	VFMADD231SD   16(R9), X11, X1
 	VMOVSD        X1, 24(R9)
 	VBROADCASTSD  X11, Z11
 	XORQ          BX, BX
 
 row23:
-	VMULPD  8(R12)(BX*1), Z11, Z1
-	VADDPD  (R13)(BX*1), Z1, Z1
-	VMOVUPD Z1, (R13)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     row23
-	VXORPD  X0, X0, X0
-	XORQ    BX, BX
+	VMOVUPD     (R13)(BX*1), Z1
+	VFMADD231PD 8(R12)(BX*1), Z11, Z1
+	VMOVUPD     Z1, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row23
+	VXORPD      X0, X0, X0
+	XORQ        BX, BX
 
 pivot3:
 	VADDPD        (R13)(BX*1), Z0, Z0
@@ -880,35 +2464,32 @@ pivot3:
 	XORQ          BX, BX
 
 factors:
-	VMULPD  24(R10)(BX*1), Z8, Z3
-	VMOVUPD Z3, (DI)
-	VMULPD  Z12, Z3, Z0
-	VMULPD  16(R11)(BX*1), Z9, Z3
-	VMOVUPD Z3, (R8)
-	VMULPD  Z13, Z3, Z1
-	VADDPD  Z1, Z0, Z0
-	VMULPD  8(R12)(BX*1), Z10, Z3
-	VMOVUPD Z3, (DI)(DX*2)
-	VMULPD  Z14, Z3, Z2
-	VMULPD  (R13)(BX*1), Z11, Z3
-	VMOVUPD Z3, (R8)(DX*2)
-	VMULPD  Z15, Z3, Z1
-	VADDPD  Z1, Z2, Z2
-	VADDPD  Z2, Z0, Z0
-	VADDPD  32(R9)(BX*1), Z0, Z0
-	VMOVUPD Z0, 32(R9)(BX*1)
-	ADDQ    $0x40, DI
-	ADDQ    $0x40, R8
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     factors
-	MOVQ    SI, DI
-	LEAQ    (DI)(DX*1), R8
-	LEAQ    (R10)(DX*4), SI
-	ADDQ    $0x20, R10
-	ADDQ    $0x18, R11
-	ADDQ    $0x10, R12
-	ADDQ    $0x08, R13
+	VMOVUPD     32(R9)(BX*1), Z0
+	VMULPD      24(R10)(BX*1), Z8, Z3
+	VMOVUPD     Z3, (DI)
+	VFMADD231PD Z12, Z3, Z0
+	VMULPD      16(R11)(BX*1), Z9, Z3
+	VMOVUPD     Z3, (R8)
+	VFMADD231PD Z13, Z3, Z0
+	VMULPD      8(R12)(BX*1), Z10, Z3
+	VMOVUPD     Z3, (DI)(DX*2)
+	VFMADD231PD Z14, Z3, Z0
+	VMULPD      (R13)(BX*1), Z11, Z3
+	VMOVUPD     Z3, (R8)(DX*2)
+	VFMADD231PD Z15, Z3, Z0
+	VMOVUPD     Z0, 32(R9)(BX*1)
+	ADDQ        $0x40, DI
+	ADDQ        $0x40, R8
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         factors
+	MOVQ        SI, DI
+	LEAQ        (DI)(DX*1), R8
+	LEAQ        (R10)(DX*4), SI
+	ADDQ        $0x20, R10
+	ADDQ        $0x18, R11
+	ADDQ        $0x10, R12
+	ADDQ        $0x08, R13
 
 below:
 	DECQ         CX
@@ -924,80 +2505,103 @@ below:
 	XORQ         BX, BX
 
 columns:
-	VMULPD  (R10)(BX*1), Z12, Z0
-	VMULPD  (R11)(BX*1), Z13, Z1
-	VADDPD  Z1, Z0, Z0
-	VMULPD  (R12)(BX*1), Z14, Z2
-	VMULPD  (R13)(BX*1), Z15, Z1
-	VADDPD  Z1, Z2, Z2
-	VADDPD  Z2, Z0, Z0
-	VADDPD  (SI)(BX*1), Z0, Z0
-	VMOVUPD Z0, (SI)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     columns
-	ADDQ    $0x08, R10
-	ADDQ    $0x08, R11
-	ADDQ    $0x08, R12
-	ADDQ    $0x08, R13
-	ADDQ    $0x08, DI
-	ADDQ    $0x08, R8
-	ADDQ    DX, SI
-	JMP     below
+	VMOVUPD     (SI)(BX*1), Z0
+	VFMADD231PD (R10)(BX*1), Z12, Z0
+	VFMADD231PD (R11)(BX*1), Z13, Z0
+	VFMADD231PD (R12)(BX*1), Z14, Z0
+	VFMADD231PD (R13)(BX*1), Z15, Z0
+	VMOVUPD     Z0, (SI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         columns
+	ADDQ        $0x08, R10
+	ADDQ        $0x08, R11
+	ADDQ        $0x08, R12
+	ADDQ        $0x08, R13
+	ADDQ        $0x08, DI
+	ADDQ        $0x08, R8
+	ADDQ        DX, SI
+	JMP         below
 
 done:
 	VZEROUPPER
 	RET
 
-// func bandSpreadAVX512(rows *float64, stride int, band int, x *float64, to *float64)
-// Requires: AVX, AVX512F
-TEXT ·bandSpreadAVX512(SB), NOSPLIT, $0-40
-	MOVQ         rows+0(FP), R10
-	MOVQ         stride+8(FP), DX
-	SHLQ         $0x03, DX
-	MOVQ         band+16(FP), AX
-	ADDQ         $0x07, AX
-	SHRQ         $0x03, AX
-	SHLQ         $0x06, AX
-	MOVQ         x+24(FP), SI
-	MOVQ         to+32(FP), DI
+// func bandForwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·bandForwardAVX512(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x03, DX
+	MOVQ band+16(FP), AX
+	ADDQ $0x07, AX
+	SHRQ $0x03, AX
+	SHLQ $0x06, AX
+	MOVQ n+24(FP), CX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
 	LEAQ         (R10)(DX*1), R11
 	LEAQ         (R10)(DX*2), R12
 	LEAQ         (R11)(DX*2), R13
-	VBROADCASTSD (SI), Z12
-	VBROADCASTSD 8(SI), Z13
-	VBROADCASTSD 16(SI), Z14
-	VBROADCASTSD 24(SI), Z15
+	VMOVSD       (DI), X0
+	VMULSD       (R8), X0, X12
+	VMOVSD       X12, (DI)
+	VMOVSD       8(DI), X1
+	VFMADD231SD  (R10), X12, X1
+	VMULSD       8(R8), X1, X13
+	VMOVSD       X13, 8(DI)
+	VMOVSD       16(DI), X2
+	VFMADD231SD  8(R10), X12, X2
+	VFMADD231SD  (R11), X13, X2
+	VMULSD       16(R8), X2, X14
+	VMOVSD       X14, 16(DI)
+	VMOVSD       24(DI), X3
+	VFMADD231SD  16(R10), X12, X3
+	VFMADD231SD  8(R11), X13, X3
+	VFMADD231SD  (R12), X14, X3
+	VMULSD       24(R8), X3, X15
+	VMOVSD       X15, 24(DI)
+	VBROADCASTSD X12, Z12
+	VBROADCASTSD X13, Z13
+	VBROADCASTSD X14, Z14
+	VBROADCASTSD X15, Z15
+	ADDQ         $0x20, DI
 	XORQ         BX, BX
 
 loop:
-	VMULPD  24(R10)(BX*1), Z12, Z0
-	VMULPD  16(R11)(BX*1), Z13, Z1
-	VADDPD  Z1, Z0, Z0
-	VMULPD  8(R12)(BX*1), Z14, Z2
-	VMULPD  (R13)(BX*1), Z15, Z1
-	VADDPD  Z1, Z2, Z2
-	VADDPD  Z2, Z0, Z0
-	VADDPD  (DI)(BX*1), Z0, Z0
-	VMOVUPD Z0, (DI)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	VMOVUPD     (DI)(BX*1), Z0
+	VFMADD231PD 24(R10)(BX*1), Z12, Z0
+	VFMADD231PD 16(R11)(BX*1), Z13, Z0
+	VFMADD231PD 8(R12)(BX*1), Z14, Z0
+	VFMADD231PD (R13)(BX*1), Z15, Z0
+	VMOVUPD     Z0, (DI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         loop
+	LEAQ        (R10)(DX*4), R10
+	ADDQ        $0x20, R8
+	SUBQ        $0x04, CX
+	JNZ         block
 	VZEROUPPER
 	RET
 
-// func bandCollectAVX512(rows *float64, stride int, band int, x *float64, sums *float64)
-// Requires: AVX, AVX512F
-TEXT ·bandCollectAVX512(SB), NOSPLIT, $0-40
-	MOVQ   rows+0(FP), R10
-	MOVQ   stride+8(FP), DX
-	SHLQ   $0x03, DX
-	MOVQ   band+16(FP), AX
-	ADDQ   $0x07, AX
-	SHRQ   $0x03, AX
-	SHLQ   $0x06, AX
-	MOVQ   x+24(FP), SI
-	MOVQ   sums+32(FP), DI
+// func bandBackwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, AVX512F, FMA3
+TEXT ·bandBackwardAVX512(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x03, DX
+	MOVQ band+16(FP), AX
+	ADDQ $0x07, AX
+	SHRQ $0x03, AX
+	SHLQ $0x06, AX
+	MOVQ n+24(FP), CX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
 	LEAQ   (R10)(DX*1), R11
 	LEAQ   (R10)(DX*2), R12
 	LEAQ   (R11)(DX*2), R13
@@ -1008,15 +2612,11 @@ TEXT ·bandCollectAVX512(SB), NOSPLIT, $0-40
 	XORQ   BX, BX
 
 loop:
-	VMOVUPD       (SI)(BX*1), Z4
-	VMULPD        24(R10)(BX*1), Z4, Z5
-	VADDPD        Z5, Z0, Z0
-	VMULPD        16(R11)(BX*1), Z4, Z5
-	VADDPD        Z5, Z1, Z1
-	VMULPD        8(R12)(BX*1), Z4, Z5
-	VADDPD        Z5, Z2, Z2
-	VMULPD        (R13)(BX*1), Z4, Z5
-	VADDPD        Z5, Z3, Z3
+	VMOVUPD       32(DI)(BX*1), Z4
+	VFMADD231PD   24(R10)(BX*1), Z4, Z0
+	VFMADD231PD   16(R11)(BX*1), Z4, Z1
+	VFMADD231PD   8(R12)(BX*1), Z4, Z2
+	VFMADD231PD   (R13)(BX*1), Z4, Z3
 	ADDQ          $0x40, BX
 	CMPQ          BX, AX
 	JLT           loop
@@ -1026,28 +2626,859 @@ loop:
 	VADDPD        X5, X0, X0
 	VPERMILPD     $0x01, X0, X5
 	VADDSD        X5, X0, X0
-	VMOVSD        X0, (DI)
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPD        Y5, Y1, Y1
 	VEXTRACTF128  $0x01, Y1, X5
 	VADDPD        X5, X1, X1
 	VPERMILPD     $0x01, X1, X5
 	VADDSD        X5, X1, X1
-	VMOVSD        X1, 8(DI)
 	VEXTRACTF64X4 $0x01, Z2, Y5
 	VADDPD        Y5, Y2, Y2
 	VEXTRACTF128  $0x01, Y2, X5
 	VADDPD        X5, X2, X2
 	VPERMILPD     $0x01, X2, X5
 	VADDSD        X5, X2, X2
-	VMOVSD        X2, 16(DI)
 	VEXTRACTF64X4 $0x01, Z3, Y5
 	VADDPD        Y5, Y3, Y3
 	VEXTRACTF128  $0x01, Y3, X5
 	VADDPD        X5, X3, X3
 	VPERMILPD     $0x01, X3, X5
 	VADDSD        X5, X3, X3
-	VMOVSD        X3, 24(DI)
+	VMOVSD        24(DI), X15
+	VFMADD231SD   24(R8), X3, X15
+	VMOVSD        X15, 24(DI)
+	VFMADD231SD   (R12), X15, X2
+	VMOVSD        16(DI), X14
+	VFMADD231SD   16(R8), X2, X14
+	VMOVSD        X14, 16(DI)
+	VFMADD231SD   8(R11), X15, X1
+	VFMADD231SD   (R11), X14, X1
+	VMOVSD        8(DI), X13
+	VFMADD231SD   8(R8), X1, X13
+	VMOVSD        X13, 8(DI)
+	VFMADD231SD   16(R10), X15, X0
+	VFMADD231SD   8(R10), X14, X0
+	VFMADD231SD   (R10), X13, X0
+	VMOVSD        (DI), X12
+	VFMADD231SD   (R8), X0, X12
+	VMOVSD        X12, (DI)
+	SHLQ          $0x02, DX
+	SUBQ          DX, R10
+	SHRQ          $0x02, DX
+	SUBQ          $0x20, R8
+	SUBQ          $0x20, DI
+	SUBQ          $0x04, CX
+	JNZ           block
+	VZEROUPPER
+	RET
+
+// func lanesEliminateAVX512(rows *float64, stride int, band int, inverse *float64, ground *float64)
+// Requires: AVX, AVX512F
+TEXT ·lanesEliminateAVX512(SB), NOSPLIT, $0-40
+	MOVQ         rows+0(FP), R10
+	MOVQ         stride+8(FP), DX
+	SHLQ         $0x06, DX
+	MOVQ         band+16(FP), CX
+	MOVQ         inverse+24(FP), R8
+	MOVQ         ground+32(FP), R9
+	LEAQ         (R10)(DX*1), R11
+	LEAQ         (R10)(DX*2), R12
+	LEAQ         (R11)(DX*2), R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	VXORPD       X0, X0, X0
+	VXORPD       X1, X1, X1
+	VXORPD       X2, X2, X2
+	VXORPD       X3, X3, X3
+	VXORPD       X4, X4, X4
+	VXORPD       X5, X5, X5
+	VXORPD       X6, X6, X6
+	VXORPD       X7, X7, X7
+	MOVQ         R10, SI
+	MOVQ         CX, AX
+
+pivot0:
+	CMPQ   AX, $0x08
+	JLT    pivot0rest
+	VADDPD (SI), Z0, Z0
+	VADDPD 64(SI), Z1, Z1
+	VADDPD 128(SI), Z2, Z2
+	VADDPD 192(SI), Z3, Z3
+	VADDPD 256(SI), Z4, Z4
+	VADDPD 320(SI), Z5, Z5
+	VADDPD 384(SI), Z6, Z6
+	VADDPD 448(SI), Z7, Z7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot0
+
+pivot0rest:
+	CMPQ   AX, $0x01
+	JLT    pivot0end
+	VADDPD (SI), Z0, Z0
+	CMPQ   AX, $0x02
+	JLT    pivot0end
+	VADDPD 64(SI), Z1, Z1
+	CMPQ   AX, $0x03
+	JLT    pivot0end
+	VADDPD 128(SI), Z2, Z2
+	CMPQ   AX, $0x04
+	JLT    pivot0end
+	VADDPD 192(SI), Z3, Z3
+	CMPQ   AX, $0x05
+	JLT    pivot0end
+	VADDPD 256(SI), Z4, Z4
+	CMPQ   AX, $0x06
+	JLT    pivot0end
+	VADDPD 320(SI), Z5, Z5
+	CMPQ   AX, $0x07
+	JLT    pivot0end
+	VADDPD 384(SI), Z6, Z6
+
+pivot0end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VADDPD      (R9), Z0, Z0
+	VDIVPD      Z0, Z15, Z0
+	VMOVUPD     Z0, (R8)
+	VMULPD      (R10), Z0, Z1
+	VMOVUPD     64(R9), Z2
+	VFMADD231PD (R9), Z1, Z2
+	VMOVUPD     Z2, 64(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row01end
+	XORQ        BX, BX
+
+row01:
+	VMOVUPD     (R11)(BX*1), Z2
+	VFMADD231PD 64(R10)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R11)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row01
+
+row01end:
+	VMULPD      64(R10), Z0, Z1
+	VMOVUPD     128(R9), Z2
+	VFMADD231PD (R9), Z1, Z2
+	VMOVUPD     Z2, 128(R9)
+	LEAQ        -2(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row02end
+	XORQ        BX, BX
+
+row02:
+	VMOVUPD     (R12)(BX*1), Z2
+	VFMADD231PD 128(R10)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R12)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row02
+
+row02end:
+	VMULPD      128(R10), Z0, Z1
+	VMOVUPD     192(R9), Z2
+	VFMADD231PD (R9), Z1, Z2
+	VMOVUPD     Z2, 192(R9)
+	LEAQ        -3(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row03end
+	XORQ        BX, BX
+
+row03:
+	VMOVUPD     (R13)(BX*1), Z2
+	VFMADD231PD 192(R10)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row03
+
+row03end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R11, SI
+	MOVQ   CX, AX
+
+pivot1:
+	CMPQ   AX, $0x08
+	JLT    pivot1rest
+	VADDPD (SI), Z0, Z0
+	VADDPD 64(SI), Z1, Z1
+	VADDPD 128(SI), Z2, Z2
+	VADDPD 192(SI), Z3, Z3
+	VADDPD 256(SI), Z4, Z4
+	VADDPD 320(SI), Z5, Z5
+	VADDPD 384(SI), Z6, Z6
+	VADDPD 448(SI), Z7, Z7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot1
+
+pivot1rest:
+	CMPQ   AX, $0x01
+	JLT    pivot1end
+	VADDPD (SI), Z0, Z0
+	CMPQ   AX, $0x02
+	JLT    pivot1end
+	VADDPD 64(SI), Z1, Z1
+	CMPQ   AX, $0x03
+	JLT    pivot1end
+	VADDPD 128(SI), Z2, Z2
+	CMPQ   AX, $0x04
+	JLT    pivot1end
+	VADDPD 192(SI), Z3, Z3
+	CMPQ   AX, $0x05
+	JLT    pivot1end
+	VADDPD 256(SI), Z4, Z4
+	CMPQ   AX, $0x06
+	JLT    pivot1end
+	VADDPD 320(SI), Z5, Z5
+	CMPQ   AX, $0x07
+	JLT    pivot1end
+	VADDPD 384(SI), Z6, Z6
+
+pivot1end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VADDPD      64(R9), Z0, Z0
+	VDIVPD      Z0, Z15, Z0
+	VMOVUPD     Z0, 64(R8)
+	VMULPD      (R11), Z0, Z1
+	VMOVUPD     128(R9), Z2
+	VFMADD231PD 64(R9), Z1, Z2
+	VMOVUPD     Z2, 128(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row12end
+	XORQ        BX, BX
+
+row12:
+	VMOVUPD     (R12)(BX*1), Z2
+	VFMADD231PD 64(R11)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R12)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row12
+
+row12end:
+	VMULPD      64(R11), Z0, Z1
+	VMOVUPD     192(R9), Z2
+	VFMADD231PD 64(R9), Z1, Z2
+	VMOVUPD     Z2, 192(R9)
+	LEAQ        -2(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row13end
+	XORQ        BX, BX
+
+row13:
+	VMOVUPD     (R13)(BX*1), Z2
+	VFMADD231PD 128(R11)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row13
+
+row13end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R12, SI
+	MOVQ   CX, AX
+
+pivot2:
+	CMPQ   AX, $0x08
+	JLT    pivot2rest
+	VADDPD (SI), Z0, Z0
+	VADDPD 64(SI), Z1, Z1
+	VADDPD 128(SI), Z2, Z2
+	VADDPD 192(SI), Z3, Z3
+	VADDPD 256(SI), Z4, Z4
+	VADDPD 320(SI), Z5, Z5
+	VADDPD 384(SI), Z6, Z6
+	VADDPD 448(SI), Z7, Z7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot2
+
+pivot2rest:
+	CMPQ   AX, $0x01
+	JLT    pivot2end
+	VADDPD (SI), Z0, Z0
+	CMPQ   AX, $0x02
+	JLT    pivot2end
+	VADDPD 64(SI), Z1, Z1
+	CMPQ   AX, $0x03
+	JLT    pivot2end
+	VADDPD 128(SI), Z2, Z2
+	CMPQ   AX, $0x04
+	JLT    pivot2end
+	VADDPD 192(SI), Z3, Z3
+	CMPQ   AX, $0x05
+	JLT    pivot2end
+	VADDPD 256(SI), Z4, Z4
+	CMPQ   AX, $0x06
+	JLT    pivot2end
+	VADDPD 320(SI), Z5, Z5
+	CMPQ   AX, $0x07
+	JLT    pivot2end
+	VADDPD 384(SI), Z6, Z6
+
+pivot2end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VADDPD      128(R9), Z0, Z0
+	VDIVPD      Z0, Z15, Z0
+	VMOVUPD     Z0, 128(R8)
+	VMULPD      (R12), Z0, Z1
+	VMOVUPD     192(R9), Z2
+	VFMADD231PD 128(R9), Z1, Z2
+	VMOVUPD     Z2, 192(R9)
+	LEAQ        -1(CX), AX
+	SHLQ        $0x06, AX
+	JZ          row23end
+	XORQ        BX, BX
+
+row23:
+	VMOVUPD     (R13)(BX*1), Z2
+	VFMADD231PD 64(R12)(BX*1), Z1, Z2
+	VMOVUPD     Z2, (R13)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         row23
+
+row23end:
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	MOVQ   R13, SI
+	MOVQ   CX, AX
+
+pivot3:
+	CMPQ   AX, $0x08
+	JLT    pivot3rest
+	VADDPD (SI), Z0, Z0
+	VADDPD 64(SI), Z1, Z1
+	VADDPD 128(SI), Z2, Z2
+	VADDPD 192(SI), Z3, Z3
+	VADDPD 256(SI), Z4, Z4
+	VADDPD 320(SI), Z5, Z5
+	VADDPD 384(SI), Z6, Z6
+	VADDPD 448(SI), Z7, Z7
+	ADDQ   $0x00000200, SI
+	SUBQ   $0x08, AX
+	JMP    pivot3
+
+pivot3rest:
+	CMPQ   AX, $0x01
+	JLT    pivot3end
+	VADDPD (SI), Z0, Z0
+	CMPQ   AX, $0x02
+	JLT    pivot3end
+	VADDPD 64(SI), Z1, Z1
+	CMPQ   AX, $0x03
+	JLT    pivot3end
+	VADDPD 128(SI), Z2, Z2
+	CMPQ   AX, $0x04
+	JLT    pivot3end
+	VADDPD 192(SI), Z3, Z3
+	CMPQ   AX, $0x05
+	JLT    pivot3end
+	VADDPD 256(SI), Z4, Z4
+	CMPQ   AX, $0x06
+	JLT    pivot3end
+	VADDPD 320(SI), Z5, Z5
+	CMPQ   AX, $0x07
+	JLT    pivot3end
+	VADDPD 384(SI), Z6, Z6
+
+pivot3end:
+	VADDPD  Z4, Z0, Z0
+	VADDPD  Z5, Z1, Z1
+	VADDPD  Z6, Z2, Z2
+	VADDPD  Z7, Z3, Z3
+	VADDPD  Z2, Z0, Z0
+	VADDPD  Z3, Z1, Z1
+	VADDPD  Z1, Z0, Z0
+	VADDPD  192(R9), Z0, Z0
+	VDIVPD  Z0, Z15, Z0
+	VMOVUPD Z0, 192(R8)
+	VMOVUPD (R8), Z8
+	VMOVUPD (R9), Z12
+	VMOVUPD 64(R8), Z9
+	VMOVUPD 64(R9), Z13
+	VMOVUPD 128(R8), Z10
+	VMOVUPD 128(R9), Z14
+	VMOVUPD 192(R8), Z11
+	VMOVUPD 192(R9), Z15
+	LEAQ    (R10)(DX*4), SI
+	ADDQ    $0x000000c0, R10
+	ADDQ    $0x00000080, R11
+	ADDQ    $0x00000040, R12
+	ADDQ    $0x00000000, R13
+	ADDQ    $0x00000100, R9
+
+below:
+	VMOVUPD     (R9), Z0
+	VMULPD      (R10), Z8, Z4
+	VFMADD231PD Z12, Z4, Z0
+	ADDQ        $0x40, R10
+	VMULPD      (R11), Z9, Z5
+	VFMADD231PD Z13, Z5, Z0
+	ADDQ        $0x40, R11
+	VMULPD      (R12), Z10, Z6
+	VFMADD231PD Z14, Z6, Z0
+	ADDQ        $0x40, R12
+	VMULPD      (R13), Z11, Z7
+	VFMADD231PD Z15, Z7, Z0
+	ADDQ        $0x40, R13
+	VMOVUPD     Z0, (R9)
+	ADDQ        $0x40, R9
+	DECQ        CX
+	JZ          done
+	MOVQ        CX, AX
+	SHLQ        $0x06, AX
+	XORQ        BX, BX
+
+columns:
+	VMOVUPD     (SI)(BX*1), Z0
+	VFMADD231PD (R10)(BX*1), Z4, Z0
+	VFMADD231PD (R11)(BX*1), Z5, Z0
+	VFMADD231PD (R12)(BX*1), Z6, Z0
+	VFMADD231PD (R13)(BX*1), Z7, Z0
+	VMOVUPD     Z0, (SI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, AX
+	JLT         columns
+	ADDQ        DX, SI
+	JMP         below
+
+done:
+	VZEROUPPER
+	RET
+
+// func lanesForwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, AVX512F
+TEXT ·lanesForwardAVX512(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x06, DX
+	MOVQ band+16(FP), CX
+	SHLQ $0x06, CX
+	MOVQ n+24(FP), AX
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
+	LEAQ        (R10)(DX*1), R11
+	LEAQ        (R10)(DX*2), R12
+	LEAQ        (R11)(DX*2), R13
+	VMOVUPD     (DI), Z0
+	VMULPD      (R8), Z0, Z4
+	VMOVUPD     Z4, (DI)
+	VMOVUPD     64(DI), Z1
+	VFMADD231PD (R10), Z4, Z1
+	VMULPD      64(R8), Z1, Z5
+	VMOVUPD     Z5, 64(DI)
+	VMOVUPD     128(DI), Z2
+	VFMADD231PD 64(R10), Z4, Z2
+	VFMADD231PD (R11), Z5, Z2
+	VMULPD      128(R8), Z2, Z6
+	VMOVUPD     Z6, 128(DI)
+	VMOVUPD     192(DI), Z3
+	VFMADD231PD 128(R10), Z4, Z3
+	VFMADD231PD 64(R11), Z5, Z3
+	VFMADD231PD (R12), Z6, Z3
+	VMULPD      192(R8), Z3, Z7
+	VMOVUPD     Z7, 192(DI)
+	ADDQ        $0x00000100, DI
+	XORQ        BX, BX
+
+loop:
+	VMOVUPD     (DI)(BX*1), Z0
+	VFMADD231PD 192(R10)(BX*1), Z4, Z0
+	VFMADD231PD 128(R11)(BX*1), Z5, Z0
+	VFMADD231PD 64(R12)(BX*1), Z6, Z0
+	VFMADD231PD (R13)(BX*1), Z7, Z0
+	VMOVUPD     Z0, (DI)(BX*1)
+	ADDQ        $0x40, BX
+	CMPQ        BX, CX
+	JLT         loop
+	LEAQ        (R10)(DX*4), R10
+	ADDQ        $0x00000100, R8
+	SUBQ        $0x04, AX
+	JNZ         block
+	VZEROUPPER
+	RET
+
+// func lanesBackwardAVX512(rows *float64, stride int, band int, n int, inverse *float64, x *float64)
+// Requires: AVX, AVX512F
+TEXT ·lanesBackwardAVX512(SB), NOSPLIT, $0-48
+	MOVQ rows+0(FP), R10
+	MOVQ stride+8(FP), DX
+	SHLQ $0x06, DX
+	MOVQ band+16(FP), CX
+	MOVQ n+24(FP), R9
+	MOVQ inverse+32(FP), R8
+	MOVQ x+40(FP), DI
+
+block:
+	LEAQ   (R10)(DX*1), R11
+	LEAQ   (R10)(DX*2), R12
+	LEAQ   (R11)(DX*2), R13
+	VXORPD X0, X0, X0
+	VXORPD X1, X1, X1
+	VXORPD X2, X2, X2
+	VXORPD X3, X3, X3
+	VXORPD X4, X4, X4
+	VXORPD X5, X5, X5
+	VXORPD X6, X6, X6
+	VXORPD X7, X7, X7
+	LEAQ   (R13), SI
+	LEAQ   256(DI), BX
+	MOVQ   CX, AX
+
+row3:
+	CMPQ        AX, $0x08
+	JLT         row3rest
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+	VMOVUPD     448(BX), Z8
+	VFMADD231PD 448(SI), Z8, Z7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row3
+
+row3rest:
+	CMPQ        AX, $0x01
+	JLT         row3end
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	CMPQ        AX, $0x02
+	JLT         row3end
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	CMPQ        AX, $0x03
+	JLT         row3end
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	CMPQ        AX, $0x04
+	JLT         row3end
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	CMPQ        AX, $0x05
+	JLT         row3end
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	CMPQ        AX, $0x06
+	JLT         row3end
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	CMPQ        AX, $0x07
+	JLT         row3end
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+
+row3end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VMOVUPD     192(DI), Z15
+	VFMADD231PD 192(R8), Z0, Z15
+	VMOVUPD     Z15, 192(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        64(R12), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row2:
+	CMPQ        AX, $0x08
+	JLT         row2rest
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+	VMOVUPD     448(BX), Z8
+	VFMADD231PD 448(SI), Z8, Z7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row2
+
+row2rest:
+	CMPQ        AX, $0x01
+	JLT         row2end
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	CMPQ        AX, $0x02
+	JLT         row2end
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	CMPQ        AX, $0x03
+	JLT         row2end
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	CMPQ        AX, $0x04
+	JLT         row2end
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	CMPQ        AX, $0x05
+	JLT         row2end
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	CMPQ        AX, $0x06
+	JLT         row2end
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	CMPQ        AX, $0x07
+	JLT         row2end
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+
+row2end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VFMADD231PD (R12), Z15, Z0
+	VMOVUPD     128(DI), Z14
+	VFMADD231PD 128(R8), Z0, Z14
+	VMOVUPD     Z14, 128(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        128(R11), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row1:
+	CMPQ        AX, $0x08
+	JLT         row1rest
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+	VMOVUPD     448(BX), Z8
+	VFMADD231PD 448(SI), Z8, Z7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row1
+
+row1rest:
+	CMPQ        AX, $0x01
+	JLT         row1end
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	CMPQ        AX, $0x02
+	JLT         row1end
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	CMPQ        AX, $0x03
+	JLT         row1end
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	CMPQ        AX, $0x04
+	JLT         row1end
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	CMPQ        AX, $0x05
+	JLT         row1end
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	CMPQ        AX, $0x06
+	JLT         row1end
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	CMPQ        AX, $0x07
+	JLT         row1end
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+
+row1end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VFMADD231PD 64(R11), Z15, Z0
+	VFMADD231PD (R11), Z14, Z0
+	VMOVUPD     64(DI), Z13
+	VFMADD231PD 64(R8), Z0, Z13
+	VMOVUPD     Z13, 64(DI)
+	VXORPD      X0, X0, X0
+	VXORPD      X1, X1, X1
+	VXORPD      X2, X2, X2
+	VXORPD      X3, X3, X3
+	VXORPD      X4, X4, X4
+	VXORPD      X5, X5, X5
+	VXORPD      X6, X6, X6
+	VXORPD      X7, X7, X7
+	LEAQ        192(R10), SI
+	LEAQ        256(DI), BX
+	MOVQ        CX, AX
+
+row0:
+	CMPQ        AX, $0x08
+	JLT         row0rest
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+	VMOVUPD     448(BX), Z8
+	VFMADD231PD 448(SI), Z8, Z7
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x00000200, BX
+	SUBQ        $0x08, AX
+	JMP         row0
+
+row0rest:
+	CMPQ        AX, $0x01
+	JLT         row0end
+	VMOVUPD     (BX), Z8
+	VFMADD231PD (SI), Z8, Z0
+	CMPQ        AX, $0x02
+	JLT         row0end
+	VMOVUPD     64(BX), Z8
+	VFMADD231PD 64(SI), Z8, Z1
+	CMPQ        AX, $0x03
+	JLT         row0end
+	VMOVUPD     128(BX), Z8
+	VFMADD231PD 128(SI), Z8, Z2
+	CMPQ        AX, $0x04
+	JLT         row0end
+	VMOVUPD     192(BX), Z8
+	VFMADD231PD 192(SI), Z8, Z3
+	CMPQ        AX, $0x05
+	JLT         row0end
+	VMOVUPD     256(BX), Z8
+	VFMADD231PD 256(SI), Z8, Z4
+	CMPQ        AX, $0x06
+	JLT         row0end
+	VMOVUPD     320(BX), Z8
+	VFMADD231PD 320(SI), Z8, Z5
+	CMPQ        AX, $0x07
+	JLT         row0end
+	VMOVUPD     384(BX), Z8
+	VFMADD231PD 384(SI), Z8, Z6
+
+row0end:
+	VADDPD      Z4, Z0, Z0
+	VADDPD      Z5, Z1, Z1
+	VADDPD      Z6, Z2, Z2
+	VADDPD      Z7, Z3, Z3
+	VADDPD      Z2, Z0, Z0
+	VADDPD      Z3, Z1, Z1
+	VADDPD      Z1, Z0, Z0
+	VFMADD231PD 128(R10), Z15, Z0
+	VFMADD231PD 64(R10), Z14, Z0
+	VFMADD231PD (R10), Z13, Z0
+	VMOVUPD     (DI), Z12
+	VFMADD231PD (R8), Z0, Z12
+	VMOVUPD     Z12, (DI)
+	SHLQ        $0x02, DX
+	SUBQ        DX, R10
+	SHRQ        $0x02, DX
+	SUBQ        $0x00000100, R8
+	SUBQ        $0x00000100, DI
+	SUBQ        $0x04, R9
+	JNZ         block
 	VZEROUPPER
 	RET
 
@@ -1057,17 +3488,20 @@ TEXT ·flowMultiplyAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), AX
 	SHLQ $0x03, AX
 	MOVQ a+8(FP), SI
+	ADDQ AX, SI
 	MOVQ b+16(FP), DI
+	ADDQ AX, DI
 	MOVQ to+24(FP), R8
-	XORQ BX, BX
+	ADDQ AX, R8
+	MOVQ AX, BX
+	NEGQ BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Z0
 	VMULPD  (DI)(BX*1), Z0, Z0
 	VMOVUPD Z0, (R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
@@ -1077,9 +3511,13 @@ TEXT ·flowMultiplyAddAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+0(FP), AX
 	SHLQ $0x03, AX
 	MOVQ a+8(FP), SI
+	ADDQ AX, SI
 	MOVQ b+16(FP), DI
+	ADDQ AX, DI
 	MOVQ to+24(FP), R8
-	XORQ BX, BX
+	ADDQ AX, R8
+	MOVQ AX, BX
+	NEGQ BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Z0
@@ -1087,8 +3525,7 @@ loop:
 	VADDPD  (R8)(BX*1), Z0, Z0
 	VMOVUPD Z0, (R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
@@ -1098,14 +3535,20 @@ TEXT ·flowWeighAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         y+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         z+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         iz+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         sum+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         $0x3ff0000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Z15
-	XORQ         BX, BX
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
 	VDIVPD  (DI)(BX*1), Z15, Z0
@@ -1115,69 +3558,84 @@ loop:
 	VADDPD  (R10)(BX*1), Z0, Z0
 	VMOVUPD Z0, (R10)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
-// func flowPredictAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, acc *float64)
+// func flowPredictAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·flowPredictAVX512(SB), NOSPLIT, $0-64
+TEXT ·flowPredictAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         out+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         in+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         y+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         iz+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         t+48(FP), R11
-	MOVQ         acc+56(FP), R12
+	ADDQ         AX, R11
 	MOVQ         $0x3fe0000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Z15
 	MOVQ         $0x7fffffffffffffff, BX
 	VMOVQ        BX, X14
 	VBROADCASTSD X14, Z14
-	VMOVUPD      (R12), Z4
-	VMOVUPD      64(R12), Z5
-	XORQ         BX, BX
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Z4
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
 	VMOVUPD (SI)(BX*1), Z0
 	VSUBPD  (DI)(BX*1), Z0, Z0
 	VMULPD  (R9)(BX*1), Z0, Z1
 	VADDPD  (R8)(BX*1), Z1, Z1
 	VMULPD  Z0, Z1, Z1
 	VMOVUPD Z1, (R11)(BX*1)
-	VADDPD  Z1, Z4, Z4
+	VADDPD  128(DX)(AX*1), Z1, Z1
+	VMOVUPD Z1, 128(DX)(AX*1)
 	VMULPD  (R10)(BX*1), Z0, Z0
 	VADDPD  Z15, Z0, Z0
 	VANDPD  Z14, Z0, Z0
 	VADDPD  Z15, Z0, Z0
-	VMAXPD  Z5, Z0, Z5
+	VMAXPD  Z4, Z0, Z4
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Z4, (R12)
-	VMOVUPD Z5, 64(R12)
+	JNZ     loop
+	VMOVUPD Z4, (DX)
 	VZEROUPPER
 	RET
 
-// func flowCentreAVX512(n int, target float64, t *float64, iz *float64, out *float64, in *float64)
+// func flowCentreAVX512(n int, target *float64, t *float64, iz *float64, out *float64, in *float64)
 // Requires: AVX, AVX512F
 TEXT ·flowCentreAVX512(SB), NOSPLIT, $0-48
-	MOVQ         n+0(FP), AX
-	SHLQ         $0x03, AX
-	MOVQ         t+16(FP), SI
-	MOVQ         iz+24(FP), DI
-	MOVQ         out+32(FP), R8
-	MOVQ         in+40(FP), R9
-	VBROADCASTSD target+8(FP), Z15
-	XORQ         BX, BX
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    t+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    iz+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    out+32(FP), R8
+	ADDQ    AX, R8
+	MOVQ    in+40(FP), R9
+	ADDQ    AX, R9
+	MOVQ    target+8(FP), BX
+	VMOVUPD (BX), Z4
+	MOVQ    AX, BX
+	NEGQ    BX
 
 loop:
 	VMOVUPD (SI)(BX*1), Z0
-	VADDPD  Z15, Z0, Z0
+	VADDPD  Z4, Z0, Z0
 	VMULPD  (DI)(BX*1), Z0, Z0
 	VMOVUPD Z0, (SI)(BX*1)
 	VMOVUPD (R9)(BX*1), Z1
@@ -1186,35 +3644,44 @@ loop:
 	VADDPD  (R8)(BX*1), Z0, Z0
 	VMOVUPD Z0, (R8)(BX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	JNZ     loop
 	VZEROUPPER
 	RET
 
-// func flowAdvanceAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, dz *float64, acc *float64)
+// func flowAdvanceAVX512(n int, out *float64, in *float64, y *float64, cond *float64, iz *float64, t *float64, totals *float64, lanes int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·flowAdvanceAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
 	MOVQ         out+8(FP), SI
+	ADDQ         AX, SI
 	MOVQ         in+16(FP), DI
+	ADDQ         AX, DI
 	MOVQ         y+24(FP), R8
+	ADDQ         AX, R8
 	MOVQ         cond+32(FP), R9
+	ADDQ         AX, R9
 	MOVQ         iz+40(FP), R10
+	ADDQ         AX, R10
 	MOVQ         t+48(FP), R11
-	MOVQ         dz+56(FP), R12
-	MOVQ         acc+64(FP), R13
+	ADDQ         AX, R11
 	MOVQ         $0x8000000000000000, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Z15
-	VMOVUPD      (R13), Z4
-	VMOVUPD      64(R13), Z5
-	XORQ         BX, BX
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Z4
+	VMOVUPD      64(DX), Z5
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
 	VMOVUPD (SI)(BX*1), Z0
 	VSUBPD  (DI)(BX*1), Z0, Z0
-	VMOVUPD Z0, (R12)(BX*1)
 	VMOVUPD (R11)(BX*1), Z1
 	VMOVUPD (R8)(BX*1), Z2
 	VSUBPD  Z2, Z1, Z1
@@ -1228,34 +3695,910 @@ loop:
 	VDIVPD  Z2, Z1, Z1
 	VMAXPD  Z5, Z1, Z5
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Z4, (R13)
-	VMOVUPD Z5, 64(R13)
+	JNZ     loop
+	VMOVUPD Z4, (DX)
+	VMOVUPD Z5, 64(DX)
 	VZEROUPPER
 	RET
 
-// func flowProductsAVX512(n int, y *float64, z *float64, acc *float64)
+// func flowUpdateAVX512(n int, size *float64, t *float64, out *float64, in *float64, y *float64, z *float64, totals *float64, lanes int)
 // Requires: AVX, AVX512F
-TEXT ·flowProductsAVX512(SB), NOSPLIT, $0-32
+TEXT ·flowUpdateAVX512(SB), NOSPLIT, $0-72
 	MOVQ         n+0(FP), AX
 	SHLQ         $0x03, AX
-	MOVQ         y+8(FP), SI
-	MOVQ         z+16(FP), DI
-	MOVQ         acc+24(FP), R8
+	MOVQ         t+16(FP), SI
+	ADDQ         AX, SI
+	MOVQ         out+24(FP), DI
+	ADDQ         AX, DI
+	MOVQ         in+32(FP), R8
+	ADDQ         AX, R8
+	MOVQ         y+40(FP), R9
+	ADDQ         AX, R9
+	MOVQ         z+48(FP), R10
+	ADDQ         AX, R10
 	MOVQ         $0x7fefffffffffffff, BX
 	VMOVQ        BX, X15
 	VBROADCASTSD X15, Z15
-	VMOVUPD      (R8), Z4
-	XORQ         BX, BX
+	MOVQ         size+8(FP), BX
+	VMOVUPD      (BX), Z4
+	MOVQ         totals+56(FP), DX
+	MOVQ         lanes+64(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	MOVQ         AX, BX
+	NEGQ         BX
 
 loop:
-	VMINPD  (DI)(BX*1), Z15, Z0
-	VMULPD  (SI)(BX*1), Z0, Z0
-	VADDPD  Z0, Z4, Z4
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Z0
+	VMULPD  Z4, Z0, Z0
+	VADDPD  (R9)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R9)(BX*1)
+	VMOVUPD (DI)(BX*1), Z1
+	VSUBPD  (R8)(BX*1), Z1, Z1
+	VMULPD  Z4, Z1, Z1
+	VADDPD  (R10)(BX*1), Z1, Z1
+	VMOVUPD Z1, (R10)(BX*1)
+	VMINPD  Z1, Z15, Z1
+	VMULPD  Z1, Z0, Z0
+	VADDPD  128(DX)(AX*1), Z0, Z0
+	VMOVUPD Z0, 128(DX)(AX*1)
 	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
-	VMOVUPD Z4, (R8)
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func flowStepAVX512(n int, size *float64, x *float64, to *float64)
+// Requires: AVX, AVX512F
+TEXT ·flowStepAVX512(SB), NOSPLIT, $0-32
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    x+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    to+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    size+8(FP), BX
+	VMOVUPD (BX), Z4
+	MOVQ    AX, BX
+	NEGQ    BX
+
+loop:
+	VMOVUPD (SI)(BX*1), Z0
+	VMULPD  Z4, Z0, Z0
+	VADDPD  (DI)(BX*1), Z0, Z0
+	VMOVUPD Z0, (DI)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellWeighAVX512(n int, s *float64, u *float64, inner *float64, star *float64, sum *float64, is *float64, give *float64, inverse *float64)
+// Requires: AVX, AVX512F
+TEXT ·cellWeighAVX512(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         s+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         u+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         inner+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         star+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         sum+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         give+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         inverse+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (R8)(BX*1), Z0
+	VDIVPD  (SI)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R11)(BX*1)
+	VMOVUPD (SI)(BX*1), Z0
+	VADDPD  (DI)(BX*1), Z0, Z1
+	VDIVPD  Z1, Z0, Z0
+	VMULPD  (R8)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R12)(BX*1)
+	VADDPD  (R10)(BX*1), Z0, Z0
+	VMOVUPD (R9)(BX*1), Z2
+	VSUBPD  Z2, Z15, Z1
+	VADDPD  Z1, Z0, Z0
+	VDIVPD  Z0, Z2, Z0
+	VMOVUPD Z0, (R13)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellAimAVX512(n int, p *float64, out *float64, in *float64, w *float64, give *float64, c *float64, bIn *float64, bOut *float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·cellAimAVX512(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         p+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         out+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         in+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         w+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         give+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         c+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         bIn+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         bOut+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (SI)(BX*1), Z0
+	VADDPD  (DI)(BX*1), Z0, Z0
+	VSUBPD  (R8)(BX*1), Z0, Z0
+	VMOVUPD (R9)(BX*1), Z1
+	VSUBPD  Z1, Z0, Z0
+	VMULPD  (R10)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R11)(BX*1)
+	VADDPD  Z1, Z0, Z0
+	VMOVUPD Z0, (R12)(BX*1)
+	VXORPD  Z15, Z0, Z0
+	VMOVUPD Z0, (R13)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellPredictAVX512(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+// Requires: AVX, AVX512F
+TEXT ·cellPredictAVX512(SB), NOSPLIT, $0-88
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         bOut+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         bIn+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         give+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         c+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         u+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         dw+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         du+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x3ff0000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	MOVQ         totals+72(FP), DX
+	MOVQ         lanes+80(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Z4
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Z0
+	VSUBPD  (DI)(BX*1), Z0, Z0
+	VMULPD  (R8)(BX*1), Z0, Z0
+	VADDPD  (R9)(BX*1), Z0, Z0
+	VMULPD  (R11)(BX*1), Z0, Z1
+	VMOVUPD Z0, (R12)(BX*1)
+	VMAXPD  Z4, Z1, Z4
+	VSUBPD  Z15, Z1, Z2
+	VMULPD  (R10)(BX*1), Z2, Z2
+	VMOVUPD Z2, (R13)(BX*1)
+	VMULPD  Z0, Z2, Z2
+	VADDPD  128(DX)(AX*1), Z2, Z2
+	VMOVUPD Z2, 128(DX)(AX*1)
+	VSUBPD  Z1, Z15, Z1
+	VMAXPD  Z4, Z1, Z4
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VMOVUPD Z4, (DX)
+	VZEROUPPER
+	RET
+
+// func cellCentreAVX512(n int, target *float64, give *float64, dw *float64, is *float64, du *float64, c *float64, cIn *float64, cOut *float64)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·cellCentreAVX512(SB), NOSPLIT, $0-72
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         give+16(FP), SI
+	ADDQ         AX, SI
+	MOVQ         dw+24(FP), DI
+	ADDQ         AX, DI
+	MOVQ         is+32(FP), R8
+	ADDQ         AX, R8
+	MOVQ         du+40(FP), R9
+	ADDQ         AX, R9
+	MOVQ         c+48(FP), R10
+	ADDQ         AX, R10
+	MOVQ         cIn+56(FP), R11
+	ADDQ         AX, R11
+	MOVQ         cOut+64(FP), R12
+	ADDQ         AX, R12
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	MOVQ         target+8(FP), BX
+	VMOVUPD      (BX), Z4
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	VMOVUPD (R9)(BX*1), Z0
+	VMULPD  (DI)(BX*1), Z0, Z0
+	VADDPD  Z4, Z0, Z0
+	VMULPD  (R8)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R9)(BX*1)
+	VMULPD  (SI)(BX*1), Z0, Z0
+	VMOVUPD Z0, (R12)(BX*1)
+	VXORPD  Z15, Z0, Z0
+	VMOVUPD Z0, (R11)(BX*1)
+	VMOVUPD (R10)(BX*1), Z1
+	VADDPD  Z0, Z1, Z1
+	VMOVUPD Z1, (R10)(BX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func cellAdvanceAVX512(n int, bOut *float64, bIn *float64, give *float64, c *float64, u *float64, is *float64, dw *float64, du *float64, totals *float64, lanes int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·cellAdvanceAVX512(SB), NOSPLIT, $0-88
+	MOVQ         n+0(FP), AX
+	SHLQ         $0x03, AX
+	MOVQ         bOut+8(FP), SI
+	ADDQ         AX, SI
+	MOVQ         bIn+16(FP), DI
+	ADDQ         AX, DI
+	MOVQ         give+24(FP), R8
+	ADDQ         AX, R8
+	MOVQ         c+32(FP), R9
+	ADDQ         AX, R9
+	MOVQ         u+40(FP), R10
+	ADDQ         AX, R10
+	MOVQ         is+48(FP), R11
+	ADDQ         AX, R11
+	MOVQ         dw+56(FP), R12
+	ADDQ         AX, R12
+	MOVQ         du+64(FP), R13
+	ADDQ         AX, R13
+	MOVQ         $0x8000000000000000, BX
+	VMOVQ        BX, X15
+	VBROADCASTSD X15, Z15
+	MOVQ         totals+72(FP), DX
+	MOVQ         lanes+80(FP), CX
+	DECQ         CX
+	SHLQ         $0x06, CX
+	VMOVUPD      (DX), Z4
+	VMOVUPD      64(DX), Z5
+	MOVQ         AX, BX
+	NEGQ         BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Z0
+	VSUBPD  (DI)(BX*1), Z0, Z0
+	VMULPD  (R8)(BX*1), Z0, Z0
+	VADDPD  (R9)(BX*1), Z0, Z0
+	VMULPD  (R11)(BX*1), Z0, Z1
+	VMOVUPD Z0, (R12)(BX*1)
+	VMAXPD  Z4, Z1, Z4
+	VMOVUPD (R10)(BX*1), Z3
+	VMOVUPD (R13)(BX*1), Z2
+	VSUBPD  Z3, Z2, Z2
+	VMULPD  Z3, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, (R13)(BX*1)
+	VXORPD  Z15, Z2, Z2
+	VDIVPD  Z3, Z2, Z2
+	VMAXPD  Z5, Z2, Z5
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VMOVUPD Z4, (DX)
+	VMOVUPD Z5, 64(DX)
+	VZEROUPPER
+	RET
+
+// func cellUpdateAVX512(n int, size *float64, dw *float64, du *float64, w *float64, s *float64, u *float64, totals *float64, lanes int)
+// Requires: AVX, AVX512F
+TEXT ·cellUpdateAVX512(SB), NOSPLIT, $0-72
+	MOVQ    n+0(FP), AX
+	SHLQ    $0x03, AX
+	MOVQ    dw+16(FP), SI
+	ADDQ    AX, SI
+	MOVQ    du+24(FP), DI
+	ADDQ    AX, DI
+	MOVQ    w+32(FP), R8
+	ADDQ    AX, R8
+	MOVQ    s+40(FP), R9
+	ADDQ    AX, R9
+	MOVQ    u+48(FP), R10
+	ADDQ    AX, R10
+	MOVQ    size+8(FP), BX
+	VMOVUPD (BX), Z4
+	MOVQ    totals+56(FP), DX
+	MOVQ    lanes+64(FP), CX
+	DECQ    CX
+	SHLQ    $0x06, CX
+	MOVQ    AX, BX
+	NEGQ    BX
+
+loop:
+	MOVQ    BX, AX
+	ANDQ    CX, AX
+	VMOVUPD (SI)(BX*1), Z0
+	VMULPD  Z4, Z0, Z0
+	VMOVUPD (R8)(BX*1), Z1
+	VADDPD  Z0, Z1, Z1
+	VMOVUPD Z1, (R8)(BX*1)
+	VMOVUPD (R9)(BX*1), Z1
+	VSUBPD  Z0, Z1, Z1
+	VMOVUPD Z1, (R9)(BX*1)
+	VMOVUPD (DI)(BX*1), Z2
+	VMULPD  Z4, Z2, Z2
+	VADDPD  (R10)(BX*1), Z2, Z2
+	VMOVUPD Z2, (R10)(BX*1)
+	VMULPD  Z1, Z2, Z2
+	VADDPD  128(DX)(AX*1), Z2, Z2
+	VMOVUPD Z2, 128(DX)(AX*1)
+	ADDQ    $0x40, BX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func star5AVX512(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, AVX512F
+TEXT ·star5AVX512(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVUPD     (R9)(BX*1), Z9
+	VMOVUPD     (R11), Z0
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z1
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z2
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z3
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z4
+	VMULPD      Z9, Z0, Z10
+	MOVLQSX     (DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z1, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z2, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z3, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z4, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	VMULPD      Z9, Z1, Z10
+	MOVLQSX     16(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z2, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z3, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z4, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	VMULPD      Z9, Z2, Z10
+	MOVLQSX     28(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z3, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     32(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z4, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	VMULPD      Z9, Z3, Z10
+	MOVLQSX     36(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z4, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000028, DI
+	DECQ        AX
+	JNZ         head
+	VZEROUPPER
+	RET
+
+// func star9AVX512(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, AVX512F
+TEXT ·star9AVX512(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVUPD     (R9)(BX*1), Z9
+	VMOVUPD     (R11), Z0
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z1
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z2
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z3
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z4
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z5
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z6
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z7
+	ADDQ        DX, R11
+	VMOVUPD     (R11), Z8
+	VMULPD      Z9, Z0, Z10
+	MOVLQSX     (DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z1, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z2, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z3, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z4, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     16(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z5, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z6, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z7, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     28(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z8, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	VMULPD      Z9, Z1, Z10
+	MOVLQSX     32(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z2, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     36(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z3, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     40(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z4, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     44(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z5, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     48(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z6, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     52(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z7, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     56(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z8, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	VMULPD      Z9, Z2, Z10
+	MOVLQSX     60(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z3, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     64(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z4, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     68(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z5, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     72(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z6, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     76(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z7, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     80(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z8, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	VMULPD      Z9, Z3, Z10
+	MOVLQSX     84(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z4, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     88(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z5, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     92(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z6, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     96(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z7, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     100(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z8, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	VMULPD      Z9, Z4, Z10
+	MOVLQSX     104(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z5, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     108(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z6, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     112(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z7, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	MOVLQSX     116(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z8, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	VMULPD      Z9, Z5, Z10
+	MOVLQSX     120(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z6, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	MOVLQSX     124(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z7, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	MOVLQSX     128(DI), BX
+	VMOVUPD     (R10)(BX*1), Z11
+	VFMADD231PD Z8, Z10, Z11
+	VMOVUPD     Z11, (R10)(BX*1)
+	VMULPD      Z9, Z6, Z10
+	MOVLQSX     132(DI), CX
+	VMOVUPD     (R10)(CX*1), Z12
+	VFMADD231PD Z7, Z10, Z12
+	VMOVUPD     Z12, (R10)(CX*1)
+	MOVLQSX     136(DI), R12
+	VMOVUPD     (R10)(R12*1), Z13
+	VFMADD231PD Z8, Z10, Z13
+	VMOVUPD     Z13, (R10)(R12*1)
+	VMULPD      Z9, Z7, Z10
+	MOVLQSX     140(DI), R13
+	VMOVUPD     (R10)(R13*1), Z14
+	VFMADD231PD Z8, Z10, Z14
+	VMOVUPD     Z14, (R10)(R13*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000090, DI
+	DECQ        AX
+	JNZ         head
+	VZEROUPPER
+	RET
+
+// func star5Scalar(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, FMA3
+TEXT ·star5Scalar(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVSD      (R9)(BX*1), X9
+	VMOVSD      (R11), X0
+	ADDQ        DX, R11
+	VMOVSD      (R11), X1
+	ADDQ        DX, R11
+	VMOVSD      (R11), X2
+	ADDQ        DX, R11
+	VMOVSD      (R11), X3
+	ADDQ        DX, R11
+	VMOVSD      (R11), X4
+	VMULSD      X9, X0, X10
+	MOVLQSX     (DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X1, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X2, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X3, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X4, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	VMULSD      X9, X1, X10
+	MOVLQSX     16(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X2, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X3, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X4, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	VMULSD      X9, X2, X10
+	MOVLQSX     28(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X3, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     32(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X4, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	VMULSD      X9, X3, X10
+	MOVLQSX     36(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X4, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000028, DI
+	DECQ        AX
+	JNZ         head
+	VZEROUPPER
+	RET
+
+// func star9Scalar(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+// Requires: AVX, FMA3
+TEXT ·star9Scalar(SB), NOSPLIT, $0-56
+	MOVQ count+0(FP), AX
+	MOVQ heads+8(FP), SI
+	MOVQ to+16(FP), DI
+	MOVQ apart+24(FP), DX
+	MOVQ cond+32(FP), R8
+	MOVQ inverse+40(FP), R9
+	MOVQ all+48(FP), R10
+
+head:
+	MOVLQSX     (SI), BX
+	LEAQ        (R8)(BX*1), R11
+	VMOVSD      (R9)(BX*1), X9
+	VMOVSD      (R11), X0
+	ADDQ        DX, R11
+	VMOVSD      (R11), X1
+	ADDQ        DX, R11
+	VMOVSD      (R11), X2
+	ADDQ        DX, R11
+	VMOVSD      (R11), X3
+	ADDQ        DX, R11
+	VMOVSD      (R11), X4
+	ADDQ        DX, R11
+	VMOVSD      (R11), X5
+	ADDQ        DX, R11
+	VMOVSD      (R11), X6
+	ADDQ        DX, R11
+	VMOVSD      (R11), X7
+	ADDQ        DX, R11
+	VMOVSD      (R11), X8
+	VMULSD      X9, X0, X10
+	MOVLQSX     (DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X1, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     4(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X2, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     8(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X3, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     12(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X4, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     16(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X5, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     20(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X6, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     24(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X7, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     28(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X8, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	VMULSD      X9, X1, X10
+	MOVLQSX     32(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X2, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     36(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X3, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     40(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X4, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     44(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X5, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     48(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X6, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     52(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X7, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     56(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X8, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	VMULSD      X9, X2, X10
+	MOVLQSX     60(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X3, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     64(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X4, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     68(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X5, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     72(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X6, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     76(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X7, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     80(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X8, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	VMULSD      X9, X3, X10
+	MOVLQSX     84(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X4, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     88(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X5, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     92(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X6, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     96(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X7, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     100(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X8, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	VMULSD      X9, X4, X10
+	MOVLQSX     104(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X5, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     108(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X6, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     112(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X7, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	MOVLQSX     116(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X8, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	VMULSD      X9, X5, X10
+	MOVLQSX     120(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X6, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	MOVLQSX     124(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X7, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	MOVLQSX     128(DI), BX
+	VMOVSD      (R10)(BX*1), X11
+	VFMADD231SD X8, X10, X11
+	VMOVSD      X11, (R10)(BX*1)
+	VMULSD      X9, X6, X10
+	MOVLQSX     132(DI), CX
+	VMOVSD      (R10)(CX*1), X12
+	VFMADD231SD X7, X10, X12
+	VMOVSD      X12, (R10)(CX*1)
+	MOVLQSX     136(DI), R12
+	VMOVSD      (R10)(R12*1), X13
+	VFMADD231SD X8, X10, X13
+	VMOVSD      X13, (R10)(R12*1)
+	VMULSD      X9, X7, X10
+	MOVLQSX     140(DI), R13
+	VMOVSD      (R10)(R13*1), X14
+	VFMADD231SD X8, X10, X14
+	VMOVSD      X14, (R10)(R13*1)
+	ADDQ        $0x04, SI
+	ADDQ        $0x00000090, DI
+	DECQ        AX
+	JNZ         head
 	VZEROUPPER
 	RET

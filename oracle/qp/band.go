@@ -1,5 +1,7 @@
 package qp
 
+import "math"
+
 //go:generate go run -C _asm . -out ../asm_amd64.s -stubs ../asm_amd64.go -pkg qp
 
 // bandMatrix is the Laplacian of a graph whose nodes, in order, have edges to
@@ -7,9 +9,12 @@ package qp
 // turns it into edges between its neighbours, so that conductances stay
 // positive: nothing cancels.
 //
-// Rows are eliminated and solved four at a time. All sums have one order, and
-// the assembly returns the bits of the Go code.
+// It holds one matrix, or eight of the same shape in lanes: number i of lane l
+// is then element 8i + l. Rows are eliminated and solved four at a time. All
+// sums have one order and one rounding for a product and its addition, and one
+// matrix, a lane and the assembly for either give the same bits.
 type bandMatrix struct {
+	lanes int // 1 or 8
 	// n is the number of nodes, rounded up to a multiple of 4.
 	n, band int
 	// Row i of edge, at i stride, has the conductances from node i to nodes i+1,
@@ -20,7 +25,7 @@ type bandMatrix struct {
 	// ground has the conductances to ground; inverse the inverse pivots.
 	ground, inverse []float64
 	factor          []float64 // four rows
-	all             []float64 // edge, then ground
+	all             []float64 // edge, then ground, then one number for nothing
 }
 
 const (
@@ -34,29 +39,48 @@ const (
 	bandPadding = bandLanes + bandBlock - 1
 )
 
-// newBandMatrix returns a matrix of n nodes; band is at least 3.
-func newBandMatrix(n, band int) *bandMatrix {
+// newBandMatrix returns a matrix of n nodes, or eight of them; band is at least
+// 3.
+func newBandMatrix(n, band, lanes int) *bandMatrix {
 	n = (n + bandBlock - 1) / bandBlock * bandBlock
-	m := &bandMatrix{n: n, band: band, stride: (band + bandPadding + bandLanes - 1) / bandLanes * bandLanes}
-	edges := (n + band) * m.stride
-	m.all = make([]float64, edges+n+band+bandLanes)
-	m.edge, m.ground = m.all[:edges:edges], m.all[edges:]
-	m.inverse = make([]float64, n)
-	m.factor = make([]float64, bandBlock*m.stride)
+	m := &bandMatrix{lanes: lanes, n: n, band: band, stride: band + bandBlock - 1}
+	if lanes == 1 {
+		m.stride = (band + bandPadding + bandLanes - 1) / bandLanes * bandLanes
+	}
+	edges := (n + band) * m.stride * lanes
+	m.all = make([]float64, edges+(n+band+bandLanes+1)*lanes)
+	m.edge, m.ground = m.all[:edges:edges], m.all[edges:len(m.all)-lanes]
+	m.inverse = make([]float64, n*lanes)
+	if lanes == 1 {
+		m.factor = make([]float64, bandBlock*m.stride)
+	}
 	return m
 }
 
-// vector returns a vector for solve.
-func (m *bandMatrix) vector() []float64 { return make([]float64, m.n+m.band+bandLanes) }
+// nothing is the number in all that stands for no edge.
+func (m *bandMatrix) nothing() int { return len(m.all)/m.lanes - 1 }
 
-// at is the index in edge of the conductance between nodes i < j.
+// vector returns a vector for solve.
+func (m *bandMatrix) vector() []float64 {
+	return make([]float64, (m.n+m.band+bandLanes)*m.lanes)
+}
+
+// at is the number in edge of the conductance between nodes i < j.
 func (m *bandMatrix) at(i, j int) int { return i*m.stride + j - i - 1 }
 
 // clearBand sets the conductances between nodes to 0. The padding and the rows
 // after the last node stay 0 as long as all numbers are finite.
 func (m *bandMatrix) clearBand() {
 	for i := range m.n {
-		clear(m.edge[i*m.stride:][:m.band])
+		clear(m.edge[i*m.stride*m.lanes:][:m.band*m.lanes])
+	}
+}
+
+// clearLane sets all conductances of lane l to 0, and those of the padding: what
+// a failed solve may have left.
+func (m *bandMatrix) clearLane(l int) {
+	for i := l; i < len(m.all); i += m.lanes {
+		m.all[i] = 0
 	}
 }
 
@@ -69,49 +93,27 @@ func (m *bandMatrix) decompose() {
 
 // solve replaces x by the solution of the factored matrix.
 func (m *bandMatrix) solve(x []float64) {
-	clear(x[m.n:])
-	var y, sum [bandBlock]float64
-	for i := 0; i < m.n; i += bandBlock {
-		block, inverse := x[i:][:bandBlock], m.inverse[i:][:bandBlock]
-		for a := range bandBlock {
-			y[a] = block[a] * inverse[a]
-			row := m.edge[(i+a)*m.stride:][:bandBlock]
-			for b := a + 1; b < bandBlock; b++ {
-				block[b] += float64(row[b-a-1] * y[a])
-			}
-		}
-		copy(block, y[:])
-		m.spread(i, &y, x[i+bandBlock:])
-	}
-	clear(x[m.n:])
-	for i := m.n - bandBlock; i >= 0; i -= bandBlock {
-		m.collect(i, x[i+bandBlock:], &sum)
-		block, inverse := x[i:][:bandBlock], m.inverse[i:][:bandBlock]
-		for a := bandBlock - 1; a >= 0; a-- {
-			row := m.edge[(i+a)*m.stride:][:bandBlock]
-			s := sum[a]
-			for b := a + 1; b < bandBlock; b++ {
-				s += float64(row[b-a-1] * block[b])
-			}
-			block[a] += float64(s * inverse[a])
-		}
-	}
+	end := m.n * m.lanes
+	clear(x[end:])
+	m.forward(x)
+	clear(x[end:])
+	m.backward(x)
 }
 
 // row returns the conductances of row i from node j on, as many as span.
 func (m *bandMatrix) row(i, j, span int) []float64 { return m.edge[m.at(i, j):][:span] }
 
-// eliminateGo eliminates rows i to i+3.
+// eliminateGo eliminates rows i to i+3 of one matrix.
 func (m *bandMatrix) eliminateGo(i int) {
 	for a := i; a < i+bandBlock; a++ {
 		m.inverse[a] = 1 / (m.ground[a] + foldLanes(m.edge[a*m.stride:][:m.band], nil))
 		for b := a + 1; b < i+bandBlock; b++ {
 			f := m.edge[m.at(a, b)] * m.inverse[a]
-			m.ground[b] += float64(f * m.ground[a])
+			m.ground[b] = math.FMA(f, m.ground[a], m.ground[b])
 			n := m.band - (b - a)
 			to := m.edge[b*m.stride:][:n]
 			for k, x := range m.row(a, b+1, n) {
-				to[k] += float64(x * f)
+				to[k] = math.FMA(x, f, to[k])
 			}
 		}
 	}
@@ -119,29 +121,49 @@ func (m *bandMatrix) eliminateGo(i int) {
 	g0, g1, g2, g3 := m.ground[i], m.ground[i+1], m.ground[i+2], m.ground[i+3]
 	for t := i + bandBlock; t < i+bandBlock+m.band; t++ {
 		f0, f1, f2, f3 := m.edge[m.at(i, t)]*i0, m.edge[m.at(i+1, t)]*i1, m.edge[m.at(i+2, t)]*i2, m.edge[m.at(i+3, t)]*i3
-		m.ground[t] += (float64(f0*g0) + float64(f1*g1)) + (float64(f2*g2) + float64(f3*g3))
+		m.ground[t] = math.FMA(f3, g3, math.FMA(f2, g2, math.FMA(f1, g1, math.FMA(f0, g0, m.ground[t]))))
 		n := m.band - (t - i - bandBlock) - 1
 		r0, r1, r2, r3 := m.row(i, t+1, n), m.row(i+1, t+1, n), m.row(i+2, t+1, n), m.row(i+3, t+1, n)
 		to := m.edge[t*m.stride:][:n]
-		for k := range to {
-			to[k] += (float64(f0*r0[k]) + float64(f1*r1[k])) + (float64(f2*r2[k]) + float64(f3*r3[k]))
+		for k, x := range to {
+			to[k] = math.FMA(f3, r3[k], math.FMA(f2, r2[k], math.FMA(f1, r1[k], math.FMA(f0, r0[k], x))))
 		}
 	}
 }
 
-// spreadGo adds to the nodes after i+3 what rows i to i+3 conduct from y there.
-func (m *bandMatrix) spreadGo(i int, y *[bandBlock]float64, to []float64) {
-	n, j := m.band, i+bandBlock
-	r0, r1, r2, r3 := m.row(i, j, n), m.row(i+1, j, n), m.row(i+2, j, n), m.row(i+3, j, n)
-	for k := range to[:n] {
-		to[k] += (float64(r0[k]*y[0]) + float64(r1[k]*y[1])) + (float64(r2[k]*y[2]) + float64(r3[k]*y[3]))
+// forwardGo solves with the lower factor of one matrix.
+func (m *bandMatrix) forwardGo(x []float64) {
+	for i := 0; i < m.n; i += bandBlock {
+		block, inverse := x[i:][:bandBlock], m.inverse[i:][:bandBlock]
+		for a := range bandBlock {
+			y := block[a] * inverse[a]
+			row := m.edge[(i+a)*m.stride:][:bandBlock]
+			for b := a + 1; b < bandBlock; b++ {
+				block[b] = math.FMA(row[b-a-1], y, block[b])
+			}
+			block[a] = y
+		}
+		n, j := m.band, i+bandBlock
+		r0, r1, r2, r3 := m.row(i, j, n), m.row(i+1, j, n), m.row(i+2, j, n), m.row(i+3, j, n)
+		to := x[j:][:n]
+		for k, x := range to {
+			to[k] = math.FMA(r3[k], block[3], math.FMA(r2[k], block[2], math.FMA(r1[k], block[1], math.FMA(r0[k], block[0], x))))
+		}
 	}
 }
 
-// collectGo computes the products of rows i to i+3 with the nodes after i+3.
-func (m *bandMatrix) collectGo(i int, x []float64, sum *[bandBlock]float64) {
-	for a := range sum {
-		sum[a] = foldLanes(m.row(i+a, i+bandBlock, m.band), x)
+// backwardGo solves with the upper factor of one matrix.
+func (m *bandMatrix) backwardGo(x []float64) {
+	for i := m.n - bandBlock; i >= 0; i -= bandBlock {
+		block, inverse := x[i:][:bandBlock], m.inverse[i:][:bandBlock]
+		for a := bandBlock - 1; a >= 0; a-- {
+			s := foldLanes(m.row(i+a, i+bandBlock, m.band), x[i+bandBlock:])
+			row := m.edge[(i+a)*m.stride:][:bandBlock]
+			for b := bandBlock - 1; b > a; b-- {
+				s = math.FMA(row[b-a-1], block[b], s)
+			}
+			block[a] = math.FMA(s, inverse[a], block[a])
+		}
 	}
 }
 
@@ -154,8 +176,62 @@ func foldLanes(x, y []float64) float64 {
 		}
 	} else {
 		for k, a := range x {
-			s[k%bandLanes] += float64(a * y[k])
+			s[k%bandLanes] = math.FMA(a, y[k], s[k%bandLanes])
 		}
 	}
 	return addLanes(&s)
+}
+
+// addLanes adds the lanes l and l+4, then l and l+2, then l and l+1.
+func addLanes(s *[bandLanes]float64) float64 {
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
+// eliminateLane, forwardLane and backwardLane do for lane l of eight matrices
+// what eliminateGo, forwardGo and backwardGo do for one: what the assembly for
+// lanes is compared with.
+func (m *bandMatrix) eliminateLane(i, l int) { m.lane(l, func(one *bandMatrix) { one.eliminateGo(i) }) }
+
+func (m *bandMatrix) forwardLane(x []float64, l int) {
+	m.laneOf(x, l, func(x []float64) { m.lane(l, func(one *bandMatrix) { one.forwardGo(x) }) })
+}
+
+func (m *bandMatrix) backwardLane(x []float64, l int) {
+	m.laneOf(x, l, func(x []float64) { m.lane(l, func(one *bandMatrix) { one.backwardGo(x) }) })
+}
+
+// lane calls do with a copy of lane l, and copies it back.
+func (m *bandMatrix) lane(l int, do func(one *bandMatrix)) {
+	one := newBandMatrix(m.n, m.band, 1)
+	move := func(load bool, to, from []float64) {
+		for i := range to {
+			if load {
+				to[i] = from[i*m.lanes+l]
+			} else {
+				from[i*m.lanes+l] = to[i]
+			}
+		}
+	}
+	for _, load := range []bool{true, false} {
+		if !load {
+			do(one)
+		}
+		for i := range m.n + m.band {
+			move(load, one.edge[i*one.stride:][:m.band], m.edge[i*m.stride*m.lanes:])
+		}
+		move(load, one.ground, m.ground)
+		move(load, one.inverse, m.inverse)
+	}
+}
+
+// laneOf calls do with a copy of lane l of a vector, and copies it back.
+func (m *bandMatrix) laneOf(x []float64, l int, do func(x []float64)) {
+	one := make([]float64, len(x)/m.lanes)
+	for i := range one {
+		one[i] = x[i*m.lanes+l]
+	}
+	do(one)
+	for i, v := range one {
+		x[i*m.lanes+l] = v
+	}
 }

@@ -10,7 +10,7 @@ import (
 // randomBandMatrix draws conductances over many orders of magnitude, with zeros
 // among them.
 func randomBandMatrix(r *rand.Rand, n, band int) *bandMatrix {
-	m := newBandMatrix(n, band)
+	m := newBandMatrix(n, band, 1)
 	for i := range m.n {
 		m.ground[i] = math.Exp(4 * r.NormFloat64())
 		for j := i + 1; j <= min(i+band, m.n-1); j++ {
@@ -29,7 +29,7 @@ func TestBandMatrix(t *testing.T) {
 	for k := range 300 {
 		n, band := 1+r.IntN(60), 3+k%40
 		m := randomBandMatrix(r, n, band)
-		a := newBandMatrix(n, band)
+		a := newBandMatrix(n, band, 1)
 		copy(a.edge, m.edge)
 		copy(a.ground, m.ground)
 		x, rhs := m.vector(), make([]float64, m.n)
@@ -62,7 +62,7 @@ func TestBandMatrix(t *testing.T) {
 func BenchmarkBandMatrix(b *testing.B) {
 	r := rand.New(rand.NewPCG(35, 1))
 	source := randomBandMatrix(r, 144, 26)
-	m := newBandMatrix(144, 26)
+	m := newBandMatrix(144, 26, 1)
 	x := m.vector()
 	for _, op := range []string{"decompose", "solve"} {
 		b.Run(fmt.Sprintf("op=%s", op), func(b *testing.B) {

@@ -135,8 +135,11 @@ type PathProjector struct {
 	limit  float64   // the gap to reach
 	wolfe  *pathWolfe
 	inner  *pathInterior   // nil until needed
+	lanes  *pathInterior   // likewise, for several problems at once
 	meter  *dijkstra.Meter // likewise
 	method pathMethod
+	// pending lists rows of a batch.
+	pending []pathPending
 	// fallbacks counts the times Wolfe's method gave up, and arbitrations those
 	// that the interior point method's flows did not prove its visits.
 	fallbacks, arbitrations int
@@ -153,69 +156,94 @@ func newPathProjector(path *Path) *PathProjector {
 // Project writes the projection of -theta/lambda to dst; see Path for its
 // accuracy. theta/lambda must not overflow (oracle.ErrNonFinite).
 func (q *PathProjector) Project(dst, theta []float64, lambda float64, warm *oracle.Warm) (oracle.Info, error) {
-	d := q.path.Dim()
-	if err := oracle.CheckProject(dst, theta, lambda, d); err != nil {
-		q.method = pathNone
+	q.method = pathNone
+	scale, err := q.load(dst, theta, lambda)
+	if err != nil {
 		return oracle.Info{}, err
 	}
+	info, ok := q.byWolfe(dst, scale, lambda, warm)
+	if !ok {
+		q.needInterior()
+		gap := q.inner.project(q.p, scale, q.limit)
+		q.settle(dst, &info, q.inner, 0, gap, lambda)
+	}
+	return info, nil
+}
+
+// load checks the arguments of a projection, sets p and limit, and returns the
+// largest entry of p.
+func (q *PathProjector) load(dst, theta []float64, lambda float64) (scale float64, err error) {
+	if err := oracle.CheckProject(dst, theta, lambda, q.path.Dim()); err != nil {
+		return 0, err
+	}
 	f := &q.path.frame
-	scale := 0.0
 	for v, place := range f.place {
 		x := -theta[v] / lambda
 		q.p[place] = x
 		scale = max(scale, math.Abs(x))
 	}
 	if math.IsInf(scale, 1) {
-		q.method = pathNone
-		return oracle.Info{}, fmt.Errorf("theta/lambda overflows at lambda %v: %w", lambda, oracle.ErrNonFinite)
+		return 0, fmt.Errorf("theta/lambda overflows at lambda %v: %w", lambda, oracle.ErrNonFinite)
 	}
 	// Every point has ones at the endpoints, whatever they cost.
 	q.p[f.source], q.p[f.sink] = 1, 1
 	q.limit = q.path.goal.gap + pathGapScale*scale
+	return scale, nil
+}
 
-	info := oracle.Info{Status: oracle.Optimal}
-	var w []float64
-	gap := math.Inf(1)
-	q.method = pathNone
+// byWolfe projects p by Wolfe's method, unless it is not made for p or fails.
+// Then it leaves a cold start in warm.
+func (q *PathProjector) byWolfe(dst []float64, scale, lambda float64, warm *oracle.Warm) (info oracle.Info, ok bool) {
+	f := &q.path.frame
 	if f.acyclic || f.positivePairs(q.p, pathWolfePairs) {
-		ok := q.wolfe.project(q.p, scale, q.limit, q.wolfe.load(warm))
+		ok = q.wolfe.project(q.p, scale, q.limit, q.wolfe.load(warm))
 		info.Iterations = q.wolfe.prices
-		if ok {
-			q.method, w, gap = pathByWolfe, q.wolfe.w, q.wolfe.gap
-			q.wolfe.save(warm)
-		} else {
+		if !ok {
 			q.fallbacks++
 		}
 	}
-	if q.method == pathNone {
-		if q.inner == nil {
-			q.inner = newPathInterior(q.path)
-			q.meter = q.path.grid.NewMeter()
-		}
-		gap = q.inner.project(q.p, scale, q.limit)
-		info.Iterations += q.inner.iterations
-		q.method, w = pathByInterior, q.inner.visits
+	if !ok {
 		if warm != nil {
-			warm.Words = warm.Words[:0] // this method starts cold
+			warm.Words = warm.Words[:0]
 		}
+		return info, false
 	}
+	q.method = pathByWolfe
+	q.wolfe.save(warm)
 	for v, place := range f.place {
-		dst[v] = w[place]
+		dst[v] = q.wolfe.w[place]
+	}
+	info.Status, info.Gap = oracle.Optimal, max(q.wolfe.gap, 0)*lambda
+	return info, true
+}
+
+func (q *PathProjector) needInterior() {
+	if q.inner == nil {
+		q.inner = newPathInterior(q.path, 1)
+		q.meter = q.path.grid.NewMeter()
+	}
+}
+
+// settle turns the end of lane l, whose p and visits are there, into an answer.
+func (q *PathProjector) settle(dst []float64, info *oracle.Info, inner *pathInterior, l int, gap, lambda float64) {
+	q.method = pathByInterior
+	info.Iterations += inner.lane[l].iterations
+	for v, place := range q.path.frame.place {
+		dst[v] = inner.visits[place]
 	}
 	// The flows of the interior point method prove that its visits are in the
 	// set, unless rounding has spoilt them; then a maximum flow decides.
-	if q.method == pathByInterior && !(q.inner.imbalance() <= pathFeasible) {
+	if !(inner.balance(l) <= pathFeasible) {
 		q.arbitrations++
 		if !(q.meter.Violation(dst) <= pathFeasible) {
 			gap = q.wolfe.anyPath(dst, q.p)
 			q.method = pathNone // there is nothing to differentiate
 		}
 	}
-	info.Gap = max(gap, 0) * lambda
-	if !(gap <= q.limit) {
+	info.Status, info.Gap = oracle.Optimal, max(gap, 0)*lambda
+	if !(gap <= inner.lane[l].limit) {
 		info.Status = oracle.IterationLimit
 	}
-	return info, nil
 }
 
 // JVP writes the product of the symmetric Jacobian of the projection and v to

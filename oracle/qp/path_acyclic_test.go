@@ -83,7 +83,7 @@ func TestAcyclicPathAgainstReference(t *testing.T) {
 		m.near(t, w, reference, gap)
 
 		// q.p has the projected point by place.
-		interior, scale := newPathInterior(path), 0.0
+		interior, scale := newPathInterior(path, 1), 0.0
 		for _, x := range q.p {
 			scale = max(scale, math.Abs(x))
 		}

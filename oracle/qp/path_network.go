@@ -16,37 +16,30 @@ type pathNetwork struct {
 	f *pathFrame
 	// Heads have the places first to first+span-1, a multiple of flowLanes.
 	first, span int
+	lanes       int     // 1 or flowLanes: how many numbers a vector has for everything
 	cells       []int32 // places in band order
 	inner       []int32 // the same without endpoints
 	steps       []pathStep
 
-	cond    []float64 // by step
-	give    []float64 // by cell, the conductance between its halves
-	starSum []float64 // of a star's conductances
-	starInv []float64 // 1/starSum
-	share   []float64 // conductances over the star's sum
-	// mesh lists the pairs of a star's members; edges has their conductances by
-	// how far apart the members' places are and the first's place.
-	mesh     []pathMesh
-	edges    []float64
-	from, to []int32 // where in edges and in laplace.all they are
-	laplace  *bandMatrix
-	tmp, x   []float64
+	stars pathStars
+	// source and sink are the numbers of the endpoints in the band matrix.
+	source, sink int
+	// star is 1 at the places of incoming halves that are eliminated.
+	star    []float64
+	cond    []float64 // by step, and then by head that between its halves
+	sum     []float64 // by head, of the steps' conductances
+	starInv []float64 // by head, 1 over the sum of all
+	laplace *bandMatrix
+	tmp, x  []float64
 }
 
 // pathStep is a step that exists; at is its index in vectors of steps.
 type pathStep struct{ tail, head, at int32 }
 
-// pathMesh is a pair of members of every star, given by direction; that of the
-// cell's own outgoing half comes last.
-type pathMesh struct {
-	a, b int
-	edge int // where in edges that of the first head is
-}
-
-func newPathNetwork(path *Path) *pathNetwork {
+// newPathNetwork returns a network for one problem, or for flowLanes of them.
+func newPathNetwork(path *Path, lanes int) *pathNetwork {
 	f := &path.frame
-	q := &pathNetwork{f: f, first: f.stride + 1, span: (f.height*f.stride + flowLanes - 1) / flowLanes * flowLanes}
+	q := &pathNetwork{f: f, lanes: lanes, first: f.stride + 1, span: (f.height*f.stride + flowLanes - 1) / flowLanes * flowLanes}
 	minor, major := f.width, f.height
 	if f.height < f.width {
 		minor, major = major, minor
@@ -83,148 +76,149 @@ func newPathNetwork(path *Path) *pathNetwork {
 			}
 		}
 	}
-	q.laplace = newBandMatrix(len(q.cells), 2*minor+2)
+	q.source, q.sink = number[f.source], number[f.sink]
+	q.laplace = newBandMatrix(len(q.cells), 2*minor+2, lanes)
 	q.x = q.laplace.vector()
-	for _, v := range []*[]float64{&q.give, &q.starSum, &q.starInv} {
-		*v = q.byPlace()
+	q.star, q.tmp = q.byPlace(), make([]float64, q.span*lanes)
+	q.sum, q.starInv = make([]float64, q.span*lanes), make([]float64, q.span*lanes)
+	q.cond = make([]float64, (len(f.steps)+1)*q.span*lanes)
+	for _, v := range q.cells {
+		if v != f.source {
+			q.set(q.star, v, 1)
+		}
 	}
-	q.tmp = make([]float64, q.span)
-	q.cond = q.bySteps()
-	q.share = make([]float64, (len(f.steps)+1)*q.span)
 	q.weave(number)
 	return q
 }
 
-// weave lists the pairs of a star's members and where their edges go.
+// weave says where the edges between the members of every star go.
 func (q *pathNetwork) weave(number []int) {
 	f := q.f
-	width := len(q.give)
-	at := map[int]int{} // difference of places to where in edges it begins
-	members := append(append([]int(nil), f.steps...), 0)
-	for a, x := range members {
-		for b, y := range members[a+1:] {
-			apart := max(x-y, y-x)
-			begin, ok := at[apart]
-			if !ok {
-				begin = len(at) * width
-				at[apart] = begin
-				q.place(begin, apart, number)
+	members := append(append([]int(nil), f.steps...), 0) // the place of a head less that of a member
+	q.stars.members = len(members)
+	for _, head := range q.cells {
+		if head == f.source {
+			continue
+		}
+		q.stars.heads = append(q.stars.heads, int32(8*q.lanes*(int(head)-q.first)))
+		for a, x := range members {
+			for _, y := range members[a+1:] {
+				q.stars.to = append(q.stars.to, int32(8*q.lanes*q.edge(number[int(head)-x], number[int(head)-y])))
 			}
-			q.mesh = append(q.mesh, pathMesh{a, a + 1 + b, begin + q.first - max(x, y)})
 		}
 	}
-	q.edges = make([]float64, len(at)*width)
 }
 
-// place says where the edges between outgoing halves so far apart go. The
-// source's is the ground, and the sink has none.
-func (q *pathNetwork) place(begin, apart int, number []int) {
-	source, sink := number[q.f.source], number[q.f.sink]
-	for _, p := range q.cells {
-		if int(p)+apart >= len(number) {
-			continue
-		}
-		a, b := number[p], number[int(p)+apart]
-		a, b = min(a, b), max(a, b)
-		if a < 0 || a == sink || b == sink || b-a > q.laplace.band {
-			continue
-		}
-		to := q.laplace.at(a, b)
-		switch source {
-		case a:
-			to = len(q.laplace.edge) + b
-		case b:
-			to = len(q.laplace.edge) + a
-		}
-		q.from = append(q.from, int32(begin+int(p)))
-		q.to = append(q.to, int32(to))
+// edge returns where the edge between the outgoing halves with these numbers is
+// in laplace.all. The source's half is the ground, and the sink has none; -1 is
+// no cell.
+func (q *pathNetwork) edge(a, b int) int {
+	ground := len(q.laplace.edge) / q.lanes
+	a, b = min(a, b), max(a, b)
+	switch {
+	case a < 0 || a == q.sink || b == q.sink || b-a > q.laplace.band:
+		return q.laplace.nothing()
+	case a == q.source:
+		return ground + b
+	case b == q.source:
+		return ground + a
 	}
+	return q.laplace.at(a, b)
 }
 
 // byPlace returns a vector with a number for every place, and bySteps one with a
 // number for every direction and head.
-func (q *pathNetwork) byPlace() []float64 { return make([]float64, q.f.size+flowLanes) }
-func (q *pathNetwork) bySteps() []float64 { return make([]float64, len(q.f.steps)*q.span) }
+func (q *pathNetwork) byPlace() []float64 {
+	return make([]float64, (q.f.size+2*flowLanes-1)/flowLanes*flowLanes*q.lanes)
+}
+func (q *pathNetwork) bySteps() []float64 { return make([]float64, len(q.f.steps)*q.span*q.lanes) }
 
 // heads, tails and along are the parts of vectors that belong to the heads, to
 // the tails of steps in direction k, and to those steps.
-func (q *pathNetwork) heads(v []float64) []float64 { return v[q.first:][:q.span] }
+func (q *pathNetwork) heads(v []float64) []float64 { return v[q.first*q.lanes:][:q.span*q.lanes] }
 func (q *pathNetwork) tails(v []float64, k int) []float64 {
-	return v[q.first-q.f.steps[k]:][:q.span]
+	return v[(q.first-q.f.steps[k])*q.lanes:][:q.span*q.lanes]
 }
-func (q *pathNetwork) along(y []float64, k int) []float64 { return y[k*q.span:][:q.span] }
+func (q *pathNetwork) along(y []float64, k int) []float64 {
+	return y[k*q.span*q.lanes:][:q.span*q.lanes]
+}
 
-// clear removes all edges.
-func (q *pathNetwork) clear() { clear(q.laplace.edge) }
+// give is the conductance between the halves of a cell, by head.
+func (q *pathNetwork) give() []float64 { return q.along(q.cond, len(q.f.steps)) }
 
-// weigh sets the conductances to y/z and s/(s+u), and iz to 1/z.
-func (q *pathNetwork) weigh(y, z, iz, s, u []float64) {
-	clear(q.starSum)
-	sum := q.heads(q.starSum)
+// set sets the number of a place in all lanes.
+func (q *pathNetwork) set(v []float64, place int32, x float64) {
+	for l := range q.lanes {
+		v[int(place)*q.lanes+l] = x
+	}
+}
+
+// weigh sets the conductances to y/z and s/(s+u), iz to 1/z and is to 1/s.
+func (q *pathNetwork) weigh(y, z, iz, s, u, inner, is []float64) {
+	clear(q.sum)
 	for k := range q.f.steps {
-		flowWeigh(q.along(y, k), q.along(z, k), q.along(iz, k), q.along(q.cond, k), sum)
+		flowWeigh(q.along(y, k), q.along(z, k), q.along(iz, k), q.along(q.cond, k), q.sum)
 	}
-	for _, v := range q.inner {
-		x := s[v] / (s[v] + u[v])
-		q.give[v] = x
-		q.starSum[v] += x
-	}
-	for _, v := range q.cells {
-		if v != q.f.source {
-			q.starInv[v] = 1 / q.starSum[v]
-		}
-	}
+	cellWeigh(q.heads(s), q.heads(u), q.heads(inner), q.heads(q.star), q.sum, q.heads(is), q.give(), q.starInv)
 }
 
 // factor prepares the Laplacian of the conductances.
 func (q *pathNetwork) factor() {
-	own := len(q.f.steps)
-	inverse := q.heads(q.starInv)
-	for k := range own {
-		flowMultiply(q.along(q.cond, k), inverse, q.along(q.share, k))
-	}
-	flowMultiply(q.heads(q.give), inverse, q.along(q.share, own))
-	clear(q.edges)
-	for _, m := range q.mesh {
-		b := q.heads(q.give)
-		if m.b != own {
-			b = q.along(q.cond, m.b)
-		}
-		flowMultiplyAdd(q.along(q.share, m.a), b, q.edges[m.edge:][:q.span])
-	}
 	q.laplace.clearBand()
 	for i := range q.laplace.ground {
 		q.laplace.ground[i] = pathProximal
 	}
-	all := q.laplace.all
-	to := q.to[:len(q.from)]
-	for i, from := range q.from {
-		all[to[i]] += q.edges[from]
-	}
+	starMesh(q.lanes, &q.stars, q.span*q.lanes, q.cond, q.starInv, q.laplace.all)
 	q.laplace.decompose()
 }
 
 // solve replaces bIn and bOut by the changes of in and out. The source's
 // outgoing half stays 0.
 func (q *pathNetwork) solve(bIn, bOut []float64) {
-	in, out, inverse := q.heads(bIn), q.heads(bOut), q.heads(q.starInv)
-	flowMultiply(in, inverse, in)
+	in, out := q.heads(bIn), q.heads(bOut)
+	flowMultiply(in, q.starInv, in)
 	for k := range q.f.steps {
 		flowMultiplyAdd(q.along(q.cond, k), in, q.tails(bOut, k))
 	}
-	flowMultiplyAdd(q.heads(q.give), in, out)
-	bOut[q.f.source], bOut[q.f.sink] = 0, 0
-	for i, v := range q.cells {
-		q.x[i] = bOut[v]
-	}
+	flowMultiplyAdd(q.give(), in, out)
+	q.move(bOut, true)
 	q.laplace.solve(q.x)
-	for i, v := range q.cells {
-		bOut[v] = q.x[i]
-	}
-	bOut[q.f.source], bOut[q.f.sink] = 0, 0
-	flowMultiply(q.heads(q.give), out, q.tmp)
+	q.move(bOut, false)
+	flowMultiply(q.give(), out, q.tmp)
 	for k := range q.f.steps {
 		flowMultiplyAdd(q.along(q.cond, k), q.tails(bOut, k), q.tmp)
 	}
-	flowMultiplyAdd(q.tmp, inverse, in)
+	flowMultiplyAdd(q.tmp, q.starInv, in)
+}
+
+// move copies what a vector has for the cells to x, in the order of the band
+// matrix, or back, with zeros for the endpoints.
+func (q *pathNetwork) move(v []float64, load bool) {
+	source, sink := q.f.source, q.f.sink
+	if load {
+		q.set(v, source, 0)
+		q.set(v, sink, 0)
+	}
+	switch {
+	case q.lanes == 1 && load:
+		for i, place := range q.cells {
+			q.x[i] = v[place]
+		}
+	case q.lanes == 1:
+		for i, place := range q.cells {
+			v[place] = q.x[i]
+		}
+	case load:
+		for i, place := range q.cells {
+			*(*octet)(q.x[i*flowLanes:]) = *(*octet)(v[int(place)*flowLanes:])
+		}
+	default:
+		for i, place := range q.cells {
+			*(*octet)(v[int(place)*flowLanes:]) = *(*octet)(q.x[i*flowLanes:])
+		}
+	}
+	if !load {
+		q.set(v, source, 0)
+		q.set(v, sink, 0)
+	}
 }

@@ -7,32 +7,53 @@ import (
 )
 
 // kernel writes a function of n numbers, a multiple of 8, at each of the named
-// pointers; begin and end come before and after the loop. body gets the
-// addresses of an octet at each pointer.
-func (s set) kernel(name, doc, params string, pointers []string, begin, end func(p []reg.GPPhysical), body func(at []Mem)) {
-	name = "flow" + name + s.name
+// pointers; begin comes before the loop. body gets the addresses of an octet at
+// each pointer. With totals the last arguments are totals and lanes, and the
+// body's last address is that of the octet of sums; begin and end hold the
+// largest numbers in octets 4 and 5 meanwhile.
+func (s set) kernel(name, doc, params string, pointers []string, totals int, begin func(), body func(at []Mem)) {
+	name += s.name
+	if totals > 0 {
+		params += ", totals *float64, lanes int"
+	}
 	text(name, "func(n int, "+params+")", name+" "+doc)
 	regs := []reg.GPPhysical{reg.RSI, reg.RDI, reg.R8, reg.R9, reg.R10, reg.R11, reg.R12, reg.R13}
+	// The pointers go to the ends of the vectors, and the index up to 0.
 	arg("n", reg.RAX)
 	SHLQ(U8(3), reg.RAX)
 	for i, p := range pointers {
 		arg(p, regs[i])
+		ADDQ(reg.RAX, regs[i])
 	}
 	if begin != nil {
-		begin(regs)
+		begin()
 	}
-	XORQ(reg.RBX, reg.RBX)
+	if totals > 0 {
+		arg("totals", reg.RDX)
+		arg("lanes", reg.RCX)
+		DECQ(reg.RCX) // 0 or 7, of which octet of sums is next
+		SHLQ(U8(6), reg.RCX)
+		for i := range totals - 1 {
+			s.load(s.octet(4+i), at(reg.RDX, nil, 64*i))
+		}
+	}
+	MOVQ(reg.RAX, reg.RBX)
+	NEGQ(reg.RBX)
 	Label("loop")
 	var m []Mem
 	for i := range pointers {
 		m = append(m, at(regs[i], reg.RBX, 0))
 	}
+	if totals > 0 {
+		MOVQ(reg.RBX, reg.RAX)
+		ANDQ(reg.RCX, reg.RAX)
+		m = append(m, at(reg.RDX, reg.RAX, 128))
+	}
 	body(m)
 	ADDQ(U8(64), reg.RBX)
-	CMPQ(reg.RBX, reg.RAX)
-	JLT(LabelRef("loop"))
-	if end != nil {
-		end(regs)
+	JNZ(LabelRef("loop"))
+	for i := range max(totals-1, 0) {
+		s.store(s.octet(4+i), at(reg.RDX, nil, 64*i))
 	}
 	finish()
 }
@@ -54,11 +75,23 @@ func (s set) applyMemory(op func(ops ...Op), m Mem, a, to octet) {
 	}
 }
 
+// total adds x, which changes, to the octet of sums.
+func (s set) total(x octet, sums Mem) {
+	s.sumMemory(x, sums)
+	s.store(x, sums)
+}
+
 // constant broadcasts the bits of a number to a register.
 func constant(bits uint64, r reg.VecPhysical) {
 	MOVQ(U64(bits), reg.RBX)
 	VMOVQ(reg.RBX, r.(reg.Vec).AsX())
 	VBROADCASTSD(r.(reg.Vec).AsX(), r)
+}
+
+// octetArgument loads the octet that the named argument points to.
+func (s set) octetArgument(name string, o octet) {
+	arg(name, reg.RBX)
+	s.load(o, Mem{Base: reg.RBX})
 }
 
 // same returns an octet of one register over and over.
@@ -79,7 +112,7 @@ const (
 )
 
 func multiply(s set) {
-	s.kernel("Multiply", "computes to = a b.", "a, b, to *float64", []string{"a", "b", "to"}, nil, nil, func(at []Mem) {
+	s.kernel("flowMultiply", "computes to = a b.", "a, b, to *float64", []string{"a", "b", "to"}, 0, nil, func(at []Mem) {
 		x := s.octet(0)
 		s.load(x, at[0])
 		s.applyMemory(VMULPD, at[1], x, x)
@@ -88,7 +121,7 @@ func multiply(s set) {
 }
 
 func multiplyAdd(s set) {
-	s.kernel("MultiplyAdd", "computes to += a b.", "a, b, to *float64", []string{"a", "b", "to"}, nil, nil, func(at []Mem) {
+	s.kernel("flowMultiplyAdd", "computes to += a b.", "a, b, to *float64", []string{"a", "b", "to"}, 0, nil, func(at []Mem) {
 		x := s.octet(0)
 		s.load(x, at[0])
 		s.applyMemory(VMULPD, at[1], x, x)
@@ -99,8 +132,8 @@ func multiplyAdd(s set) {
 
 func weigh(s set) {
 	one := s.same(s.reg[15])
-	s.kernel("Weigh", "is flowWeighGo.", "y, z, iz, cond, sum *float64", []string{"y", "z", "iz", "cond", "sum"},
-		func([]reg.GPPhysical) { constant(bitsOne, s.reg[15]) }, nil,
+	s.kernel("flowWeigh", "is flowWeighGo.", "y, z, iz, cond, sum *float64", []string{"y", "z", "iz", "cond", "sum"}, 0,
+		func() { constant(bitsOne, s.reg[15]) },
 		func(at []Mem) {
 			x := s.octet(0)
 			s.applyMemory(VDIVPD, at[1], one, x)
@@ -112,30 +145,14 @@ func weigh(s set) {
 		})
 }
 
-// lanes holds the two octets of partial results that acc points to between the
-// loop and memory, in octets 4 and 5.
-func (s set) lanes(k int, store bool) func(p []reg.GPPhysical) {
-	return func(p []reg.GPPhysical) {
-		for i := range 2 {
-			m := at(p[k], nil, 64*i)
-			if store {
-				s.store(s.octet(4+i), m)
-			} else {
-				s.load(s.octet(4+i), m)
-			}
-		}
-	}
-}
-
 func predict(s set) {
 	half, abs := s.same(s.reg[15]), s.same(s.reg[14])
-	total, largest := s.octet(4), s.octet(5)
-	s.kernel("Predict", "is flowPredictGo.", "out, in, y, cond, iz, t, acc *float64", []string{"out", "in", "y", "cond", "iz", "t", "acc"},
-		func(p []reg.GPPhysical) {
+	largest := s.octet(4)
+	s.kernel("flowPredict", "is flowPredictGo.", "out, in, y, cond, iz, t *float64", []string{"out", "in", "y", "cond", "iz", "t"}, 2,
+		func() {
 			constant(bitsHalf, s.reg[15])
 			constant(bitsNoSign, s.reg[14])
-			s.lanes(6, false)(p)
-		}, s.lanes(6, true),
+		},
 		func(at []Mem) {
 			d, x := s.octet(0), s.octet(1)
 			s.load(d, at[0])
@@ -144,7 +161,7 @@ func predict(s set) {
 			s.applyMemory(VADDPD, at[2], x, x)
 			apply(VMULPD, d, x, x)
 			s.store(x, at[5])
-			s.sum(total, x)
+			s.total(x, at[6])
 			s.applyMemory(VMULPD, at[4], d, d)
 			apply(VADDPD, half, d, d)
 			apply(VANDPD, abs, d, d)
@@ -154,15 +171,9 @@ func predict(s set) {
 }
 
 func centre(s set) {
-	target := s.same(s.reg[15])
-	s.kernel("Centre", "is flowCentreGo.", "target float64, t, iz, out, in *float64", []string{"t", "iz", "out", "in"},
-		func([]reg.GPPhysical) {
-			p, err := Param("target").Resolve()
-			if err != nil {
-				panic(err)
-			}
-			VBROADCASTSD(p.Addr, s.reg[15])
-		}, nil,
+	target := s.octet(4)
+	s.kernel("flowCentre", "is flowCentreGo.", "target, t, iz, out, in *float64", []string{"t", "iz", "out", "in"}, 0,
+		func() { s.octetArgument("target", target) },
 		func(at []Mem) {
 			x, y := s.octet(0), s.octet(1)
 			s.load(x, at[0])
@@ -180,16 +191,12 @@ func centre(s set) {
 func advance(s set) {
 	sign := s.same(s.reg[15])
 	byZ, byY := s.octet(4), s.octet(5)
-	s.kernel("Advance", "is flowAdvanceGo.", "out, in, y, cond, iz, t, dz, acc *float64", []string{"out", "in", "y", "cond", "iz", "t", "dz", "acc"},
-		func(p []reg.GPPhysical) {
-			constant(bitsSign, s.reg[15])
-			s.lanes(7, false)(p)
-		}, s.lanes(7, true),
+	s.kernel("flowAdvance", "is flowAdvanceGo.", "out, in, y, cond, iz, t *float64", []string{"out", "in", "y", "cond", "iz", "t"}, 3,
+		func() { constant(bitsSign, s.reg[15]) },
 		func(at []Mem) {
 			d, x, y := s.octet(0), s.octet(1), s.octet(2)
 			s.load(d, at[0])
 			s.applyMemory(VSUBPD, at[1], d, d)
-			s.store(d, at[6])
 			s.load(x, at[5])
 			s.load(y, at[2])
 			apply(VSUBPD, y, x, x)
@@ -206,17 +213,39 @@ func advance(s set) {
 		})
 }
 
-func products(s set) {
-	largest, total := s.same(s.reg[15]), s.octet(4)
-	s.kernel("Products", "is flowProductsGo.", "y, z, acc *float64", []string{"y", "z", "acc"},
-		func(p []reg.GPPhysical) {
+func update(s set) {
+	largest, size := s.same(s.reg[15]), s.octet(4)
+	s.kernel("flowUpdate", "is flowUpdateGo.", "size, t, out, in, y, z *float64", []string{"t", "out", "in", "y", "z"}, 1,
+		func() {
 			constant(bitsLargest, s.reg[15])
-			s.load(total, at(p[2], nil, 0))
-		}, func(p []reg.GPPhysical) { s.store(total, at(p[2], nil, 0)) },
+			s.octetArgument("size", size)
+		},
+		func(at []Mem) {
+			y, d := s.octet(0), s.octet(1)
+			s.load(y, at[0])
+			apply(VMULPD, size, y, y)
+			s.sumMemory(y, at[3])
+			s.store(y, at[3])
+			s.load(d, at[1])
+			s.applyMemory(VSUBPD, at[2], d, d)
+			apply(VMULPD, size, d, d)
+			s.sumMemory(d, at[4])
+			s.store(d, at[4])
+			apply(VMINPD, d, largest, d)
+			apply(VMULPD, d, y, y)
+			s.total(y, at[5])
+		})
+}
+
+func step(s set) {
+	size := s.octet(4)
+	s.kernel("flowStep", "computes to += size x.", "size, x, to *float64", []string{"x", "to"}, 0,
+		func() { s.octetArgument("size", size) },
 		func(at []Mem) {
 			x := s.octet(0)
-			s.applyMemory(VMINPD, at[1], largest, x)
-			s.applyMemory(VMULPD, at[0], x, x)
-			s.sum(total, x)
+			s.load(x, at[0])
+			apply(VMULPD, size, x, x)
+			s.sumMemory(x, at[1])
+			s.store(x, at[1])
 		})
 }

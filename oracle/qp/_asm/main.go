@@ -5,8 +5,8 @@
 //
 // All registers are fixed by hand, so the output depends on this code alone.
 // Every function has frame size 0, calls nothing, and leaves BP, R14 and R15
-// alone. Its pointers and counts are trusted. Products are rounded before they
-// are added, to return the bits of the Go code.
+// alone. Its pointers and counts are trusted. Roundings are those of the Go code:
+// one for a multiplication and addition where that has math.FMA, else two.
 package main
 
 import (
@@ -25,15 +25,31 @@ func main() {
 	ConstraintExpr("!purego")
 	for _, s := range []set{avx2, avx512} {
 		eliminate(s)
-		spread(s)
-		collect(s)
+		forward(s)
+		backward(s)
+		lanesEliminate(s)
+		lanesForward(s)
+		lanesBackward(s)
 		multiply(s)
 		multiplyAdd(s)
 		weigh(s)
 		predict(s)
 		centre(s)
 		advance(s)
-		products(s)
+		update(s)
+		step(s)
+		cellWeigh(s)
+		cellAim(s)
+		cellPredict(s)
+		cellCentre(s)
+		cellAdvance(s)
+		cellUpdate(s)
+		for _, members := range []int{5, 9} {
+			star(s.name, members, s.reg, packed)
+		}
+	}
+	for _, members := range []int{5, 9} {
+		star("Scalar", members, scalarRegisters, scalar)
 	}
 	Generate()
 	for _, name := range []string{"out", "stubs"} {
@@ -172,17 +188,15 @@ func fourRows() []reg.GPPhysical {
 	return []reg.GPPhysical{reg.R10, reg.R11, reg.R12, reg.R13}
 }
 
-// combine sets octet 0 to (f0 m0 + f1 m1) + (f2 m2 + f3 m3), with f in the last
-// four registers. It changes octets 1 and 2.
-func (s set) combine(m [4]Mem) {
-	a, b, c := s.octet(0), s.octet(1), s.octet(2)
-	s.product(a, m[0], s.reg[12])
-	s.product(b, m[1], s.reg[13])
-	s.sum(a, b)
-	s.product(c, m[2], s.reg[14])
-	s.product(b, m[3], s.reg[15])
-	s.sum(c, b)
-	s.sum(a, c)
+// chain adds f0 m0, f1 m1, f2 m2 and f3 m3 to the octet at to, in that order and
+// with one rounding each; f is in the last four registers. It changes octet 0.
+func (s set) chain(to Mem, m [4]Mem) {
+	a := s.octet(0)
+	s.load(a, to)
+	for i := range m {
+		s.each(a, func(r reg.VecPhysical, disp int) { VFMADD231PD(m[i].Offset(disp), s.reg[12+i], r) })
+	}
+	s.store(a, to)
 }
 
 func eliminate(s set) {
@@ -226,13 +240,13 @@ func eliminate(s set) {
 			f := s.reg[8+n]
 			xf := f.(reg.Vec).AsX()
 			VMULSD(at(rows[m], nil, 8*(n-m-1)), xa, xf)
-			VMULSD(at(reg.R9, nil, 8*m), xf, xb)
-			VADDSD(at(reg.R9, nil, 8*n), xb, xb)
+			VMOVSD(at(reg.R9, nil, 8*n), xb)
+			VFMADD231SD(at(reg.R9, nil, 8*m), xf, xb)
 			VMOVSD(xb, at(reg.R9, nil, 8*n))
 			VBROADCASTSD(xf, f)
 			loop("row"+label+string(rune('0'+n)), func() {
-				s.product(b, at(rows[m], reg.RBX, 8*(n-m)), f)
-				s.sumMemory(b, at(rows[n], reg.RBX, 0))
+				s.load(b, at(rows[n], reg.RBX, 0))
+				s.each(b, func(r reg.VecPhysical, disp int) { VFMADD231PD(at(rows[m], reg.RBX, 8*(n-m)+disp), f, r) })
 				s.store(b, at(rows[n], reg.RBX, 0))
 			})
 		}
@@ -250,24 +264,16 @@ func eliminate(s set) {
 	}
 	MOVQ(reg.RDI, reg.RSI)
 	loop("factors", func() {
-		t := s.octet(3)
-		sums := [4]octet{s.octet(0), s.octet(1), s.octet(2), s.octet(1)}
+		t, sum := s.octet(3), s.octet(0)
+		s.load(sum, at(reg.R9, reg.RBX, 32))
 		for m := range 4 {
 			s.product(t, at(rows[m], reg.RBX, 8*(3-m)), s.reg[8+m])
 			s.store(t, to[m])
 			for i, r := range t {
-				VMULPD(s.reg[12+m], r, sums[m][i])
-			}
-			switch m {
-			case 1:
-				s.sum(sums[0], sums[1])
-			case 3:
-				s.sum(sums[2], sums[3])
-				s.sum(sums[0], sums[2])
+				VFMADD231PD(s.reg[12+m], r, sum[i])
 			}
 		}
-		s.sumMemory(sums[0], at(reg.R9, reg.RBX, 32))
-		s.store(sums[0], at(reg.R9, reg.RBX, 32))
+		s.store(sum, at(reg.R9, reg.RBX, 32))
 		ADDQ(U8(64), reg.RDI)
 		ADDQ(U8(64), reg.R8)
 	})
@@ -288,9 +294,7 @@ func eliminate(s set) {
 		VBROADCASTSD(to[m], s.reg[12+m])
 	}
 	loop("columns", func() {
-		s.combine([4]Mem{at(rows[0], reg.RBX, 0), at(rows[1], reg.RBX, 0), at(rows[2], reg.RBX, 0), at(rows[3], reg.RBX, 0)})
-		s.sumMemory(s.octet(0), at(reg.RSI, reg.RBX, 0))
-		s.store(s.octet(0), at(reg.RSI, reg.RBX, 0))
+		s.chain(at(reg.RSI, reg.RBX, 0), [4]Mem{at(rows[0], reg.RBX, 0), at(rows[1], reg.RBX, 0), at(rows[2], reg.RBX, 0), at(rows[3], reg.RBX, 0)})
 	})
 	for _, r := range append(rows, reg.RDI, reg.R8) {
 		ADDQ(U8(8), r)
@@ -301,67 +305,98 @@ func eliminate(s set) {
 	finish()
 }
 
-func spread(s set) {
-	name := "bandSpread" + s.name
-	text(name, "func(rows *float64, stride, band int, x, to *float64)",
-		name+" adds four rows' shares; see bandMatrix.spread.")
+func forward(s set) {
+	name := "bandForward" + s.name
+	text(name, "func(rows *float64, stride, band, n int, inverse, x *float64)",
+		name+" is bandMatrix.forwardGo.")
 	arg("rows", reg.R10)
 	arg("stride", reg.RDX)
 	SHLQ(U8(3), reg.RDX)
 	arg("band", reg.RAX)
 	octets(reg.RAX)
-	arg("x", reg.RSI)
-	arg("to", reg.RDI)
+	arg("n", reg.RCX)
+	arg("inverse", reg.R8)
+	arg("x", reg.RDI)
+	Label("block")
 	rows := fourRows()
-	for m := range 4 {
-		VBROADCASTSD(at(reg.RSI, nil, 8*m), s.reg[12+m])
+	x := func(k int) Op { return s.reg[k].(reg.Vec).AsX() }
+	for b := range 4 {
+		VMOVSD(at(reg.RDI, nil, 8*b), x(b))
+		for a := range b {
+			VFMADD231SD(at(rows[a], nil, 8*(b-a-1)), x(12+a), x(b))
+		}
+		VMULSD(at(reg.R8, nil, 8*b), x(b), x(12+b))
+		VMOVSD(x(12+b), at(reg.RDI, nil, 8*b))
 	}
+	for m := range 4 {
+		VBROADCASTSD(x(12+m), s.reg[12+m])
+	}
+	ADDQ(U8(32), reg.RDI)
 	XORQ(reg.RBX, reg.RBX)
 	Label("loop")
 	var from [4]Mem
 	for m := range from {
 		from[m] = at(rows[m], reg.RBX, 8*(3-m))
 	}
-	s.combine(from)
-	s.sumMemory(s.octet(0), at(reg.RDI, reg.RBX, 0))
-	s.store(s.octet(0), at(reg.RDI, reg.RBX, 0))
+	s.chain(at(reg.RDI, reg.RBX, 0), from)
 	ADDQ(U8(64), reg.RBX)
 	CMPQ(reg.RBX, reg.RAX)
 	JLT(LabelRef("loop"))
+	LEAQ(Mem{Base: reg.R10, Index: reg.RDX, Scale: 4}, reg.R10)
+	ADDQ(U8(32), reg.R8)
+	SUBQ(U8(4), reg.RCX)
+	JNZ(LabelRef("block"))
 	finish()
 }
 
-func collect(s set) {
-	name := "bandCollect" + s.name
-	text(name, "func(rows *float64, stride, band int, x, sums *float64)",
-		name+" computes four rows' products with x; see bandMatrix.collect.")
+func backward(s set) {
+	name := "bandBackward" + s.name
+	text(name, "func(rows *float64, stride, band, n int, inverse, x *float64)",
+		name+" is bandMatrix.backwardGo. rows, inverse and x are those of the last four rows.")
 	arg("rows", reg.R10)
 	arg("stride", reg.RDX)
 	SHLQ(U8(3), reg.RDX)
 	arg("band", reg.RAX)
 	octets(reg.RAX)
-	arg("x", reg.RSI)
-	arg("sums", reg.RDI)
+	arg("n", reg.RCX)
+	arg("inverse", reg.R8)
+	arg("x", reg.RDI)
+	Label("block")
 	rows := fourRows()
-	x, tmp := s.octet(4), s.octet(5)
+	x := s.octet(4)
 	for m := range 4 {
 		s.zero(s.octet(m))
 	}
 	XORQ(reg.RBX, reg.RBX)
 	Label("loop")
-	s.each(x, func(r reg.VecPhysical, disp int) { VMOVUPD(at(reg.RSI, reg.RBX, disp), r) })
+	s.load(x, at(reg.RDI, reg.RBX, 32))
 	for m := range 4 {
-		for i, r := range tmp {
-			VMULPD(at(rows[m], reg.RBX, 8*(3-m)+i*s.bytes), x[i], r)
+		for i, r := range s.octet(m) {
+			VFMADD231PD(at(rows[m], reg.RBX, 8*(3-m)+i*s.bytes), x[i], r)
 		}
-		s.sum(s.octet(m), tmp)
 	}
 	ADDQ(U8(64), reg.RBX)
 	CMPQ(reg.RBX, reg.RAX)
 	JLT(LabelRef("loop"))
+	first := func(m int) Op { return s.octet(m)[0].(reg.Vec).AsX() }
+	solved := func(m int) Op { return s.reg[12+m].(reg.Vec).AsX() }
 	for m := range 4 {
-		s.fold(s.octet(m), tmp)
-		VMOVSD(s.octet(m)[0].(reg.Vec).AsX(), at(reg.RDI, nil, 8*m))
+		s.fold(s.octet(m), s.octet(5))
 	}
+	for a := 3; a >= 0; a-- {
+		for b := 3; b > a; b-- {
+			VFMADD231SD(at(rows[a], nil, 8*(b-a-1)), solved(b), first(a))
+		}
+		VMOVSD(at(reg.RDI, nil, 8*a), solved(a))
+		VFMADD231SD(at(reg.R8, nil, 8*a), first(a), solved(a))
+		VMOVSD(solved(a), at(reg.RDI, nil, 8*a))
+	}
+	SHLQ(U8(2), reg.RDX)
+	SUBQ(reg.RDX, reg.R10)
+	SHRQ(U8(2), reg.RDX)
+	SUBQ(U8(32), reg.R8)
+	SUBQ(U8(32), reg.RDI)
+	SUBQ(U8(4), reg.RCX)
+	JNZ(LabelRef("block"))
 	finish()
 }
