@@ -1,10 +1,6 @@
 package surrogate
 
-import (
-	"fmt"
-
-	"fedrspo/oracle"
-)
+import "fedrspo/oracle"
 
 // OptNet is decision cost through a regularised layer, in the style of OptNet
 // (Amos and Kolter 2017) and of Wilder, Dilkina and Tambe (2019):
@@ -25,18 +21,20 @@ func (OptNet) Regularized() bool { return false }
 func (OptNet) Prepare(*Targets, *oracle.Pool, float64) error { return nil }
 
 // Row implements Loss.
-func (OptNet) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
-	w, c := s.Scratch[0], b.Targets.Cost(b.Rows[i])
-	if err := s.Regularize(w, chat, b.Lambda, nil); err != nil {
-		return 0, err
-	}
-	if err := s.Projector.JVP(grad, c); err != nil {
-		return 0, fmt.Errorf("derivative of the projection: %w", err)
-	}
-	value := 0.0
-	for k, x := range w {
+func (l OptNet) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
+	return projectedRow(l, s, b, i, chat, grad)
+}
+
+func (OptNet) ask(b *Batch, i int, chat, grad []float64, r *oracle.Projection) {
+	copy(r.Theta, chat)
+	r.V, r.JV = b.Targets.Cost(b.Rows[i]), grad
+}
+
+func (OptNet) take(b *Batch, i int, _, grad []float64, r *oracle.Projection) float64 {
+	c, value := r.V, 0.0
+	for k, x := range r.Dst {
 		value += c[k] * x
 		grad[k] *= -1 / b.Lambda
 	}
-	return value, nil
+	return value
 }

@@ -26,18 +26,21 @@ func (RSPOPlus) Prepare(t *Targets, pool *oracle.Pool, lambda float64) error {
 }
 
 // Row implements Loss.
-func (RSPOPlus) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
-	a, p := s.Scratch[0], s.Scratch[1]
-	reflect(a, chat, b.Targets.Cost(b.Rows[i]))
-	if err := s.Regularize(p, a, b.Lambda, nil); err != nil {
-		return 0, err
-	}
-	q := b.Targets.Projected(b.Rows[i])
+func (l RSPOPlus) Row(s *oracle.Solver, b *Batch, i int, chat, grad []float64) (float64, error) {
+	return projectedRow(l, s, b, i, chat, grad)
+}
+
+func (RSPOPlus) ask(b *Batch, i int, chat, _ []float64, r *oracle.Projection) {
+	reflect(r.Theta, chat, b.Targets.Cost(b.Rows[i]))
+}
+
+func (RSPOPlus) take(b *Batch, i int, _, grad []float64, r *oracle.Projection) float64 {
+	a, q := r.Theta, b.Targets.Projected(b.Rows[i])
 	half, value := b.Lambda/2, 0.0
-	for k, x := range p {
+	for k, x := range r.Dst {
 		diff := q[k] - x
 		value += diff * (a[k] + half*(q[k]+x))
 		grad[k] = 2 * diff
 	}
-	return value, nil
+	return value
 }

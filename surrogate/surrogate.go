@@ -146,7 +146,8 @@ type Batch struct {
 	// perturbed losses PFYL and DPO draw from it.
 	Noise stream.Family
 
-	job job
+	job       job
+	projected projectedJob
 }
 
 // Source is what a graph's loss operation reads: a Batch, or a Mixed one.
@@ -223,6 +224,11 @@ func (j *job) Row(s *oracle.Solver, i int) error {
 	if err != nil {
 		return err
 	}
+	return j.keep(i, v, grad)
+}
+
+// keep stores the loss of row i, unless it or its gradient overflows.
+func (j *job) keep(i int, v float64, grad []float64) error {
 	sum := v
 	for _, g := range grad {
 		sum += g - g // NaN if any is not finite
@@ -249,7 +255,14 @@ func (b *Batch) Eval(chat, values, grad []float64) (float64, error) {
 		return 0, fmt.Errorf("%s: %w", b.Loss.Name(), err)
 	}
 	b.job = job{b: b, chat: chat, values: values, grad: grad, d: d}
-	if err := b.Pool.Run(n, &b.job); err != nil {
+	var err error
+	if loss, ok := b.Loss.(projected); ok {
+		b.projected = projectedJob{job: &b.job, loss: loss}
+		err = b.Pool.RunProjections(n, &b.projected)
+	} else {
+		err = b.Pool.Run(n, &b.job)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%s: %w", b.Loss.Name(), err)
 	}
 	sum := 0.0
