@@ -5,9 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrNoUpdates: there is nothing to aggregate, because no update was accepted
-// or the accepted ones have no weight.
-var ErrNoUpdates = errors.New("no updates to aggregate")
+var (
+	// ErrNoUpdates: there is nothing to aggregate, because no update was
+	// accepted or the accepted ones have no weight.
+	ErrNoUpdates = errors.New("no updates to aggregate")
+	// ErrTooFewUpdates: fewer updates were accepted than the round or the rule
+	// needs.
+	ErrTooFewUpdates = errors.New("too few updates")
+)
 
 // Contribution is an accepted update as an Aggregator sees it.
 type Contribution struct {
@@ -21,18 +26,25 @@ type Contribution struct {
 }
 
 // Aggregator is the rule by which a server turns the clients' models into the
-// next global model. An Aggregator holds its settings and no state, so that a
-// round can be replayed.
+// next global model: [FedAvg], or one that bears adversarial clients ([Median],
+// [TrimmedMean], [Krum], [MultiKrum]). An Aggregator holds its settings and no
+// state, so that a round can be replayed.
 type Aggregator interface {
-	// Name names the rule and its settings. It is part of the server's state:
-	// a run cannot be resumed under another rule.
+	// Name names the rule and the settings that its results depend on. It is
+	// part of the server's state: a run cannot be resumed under another rule.
 	Name() string
+	// Validate returns an error wrapping ErrSettings if the rule's settings
+	// have no meaning.
+	Validate() error
+	// Quorum is the least number of updates that the rule is defined for, at
+	// least 1.
+	Quorum() int
 	// Aggregate writes the next global model to dst, given the current one and
 	// the accepted updates in ascending client ID, at least one. dst is as long
 	// as global, does not overlap any input, and has unspecified content. The
 	// inputs must not be written to. The result must not depend on anything
-	// else; it is checked for finiteness by the caller. An error leaves the
-	// round open and the global model as it is.
+	// else; it is checked for finiteness by the caller. An error, which wraps
+	// ErrTooFewUpdates below the Quorum, leaves the global model as it is.
 	Aggregate(dst, global []float64, updates []Contribution) error
 }
 
@@ -49,6 +61,12 @@ type FedAvg struct{}
 
 // Name returns "fedavg".
 func (FedAvg) Name() string { return "fedavg" }
+
+// Validate implements [Aggregator]: there is nothing to set.
+func (FedAvg) Validate() error { return nil }
+
+// Quorum implements [Aggregator]: any update will do.
+func (FedAvg) Quorum() int { return 1 }
 
 // fedAvgBlock is how many coordinates are summed over all clients at a time: 4
 // KiB of dst and as much of global stay in the first-level cache meanwhile.

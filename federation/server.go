@@ -34,7 +34,7 @@ func New(settings Settings, agg Aggregator, clients []Client, model []float64) (
 	if agg == nil {
 		return nil, fmt.Errorf("no aggregator: %w", ErrSettings)
 	}
-	if err := errors.Join(settings.Validate(), checkClients(clients), checkModel(model)); err != nil {
+	if err := errors.Join(settings.Validate(), agg.Validate(), checkClients(clients), checkModel(model)); err != nil {
 		return nil, err
 	}
 	return &Server{agg: agg, state: State{
