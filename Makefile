@@ -1,9 +1,9 @@
-# fedrspo: make train | test | race | lint | bench | build | generate
+# fedrspo: make train | test | race | faults | lint | bench | build | generate
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: train test race lint bench build cross generate go-check
+.PHONY: train test race faults lint bench build cross generate go-check
 
 # The main job: train with three losses on the generated knapsack task. go run
 # notes the revision in version.json only when told to, and then fails outside
@@ -22,6 +22,11 @@ test: go-check
 race: go-check
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -v /internal/kernel$$)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run 'Concurrent|ImageBits|ImageSplit|MaxPool|ConvVersion' ./internal/kernel
+
+# The federation's state machine through 10,000 random schedules of faults; a
+# failure names the seed that repeats it. About two minutes.
+faults: go-check
+	FEDRSPO_SCHEDULES=10000 CGO_ENABLED=0 $(GO) test -count=1 -v -timeout 30m -run '^TestSchedules$$' ./federation
 
 lint: go-check
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt wants: $$out"; exit 1; fi

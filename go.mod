@@ -13,6 +13,7 @@ require (
 	gonum.org/v1/plot v0.17.0
 	gorgonia.org/gorgonia v0.9.18
 	gorgonia.org/tensor v0.9.24
+	pgregory.net/rapid v1.3.0
 )
 
 require (

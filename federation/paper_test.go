@@ -65,7 +65,7 @@ func TestSamplingIsUniform(t *testing.T) {
 	var single [n]float64
 	var pair [n][n]float64
 	for round := range rounds {
-		p := participants(Settings{Seed: 7, Fraction: m}, uniformClients(n), round)
+		p := participants(Settings{Seed: 7, Fraction: m}, uniformClients(n), round, 0)
 		single[p[0]]++
 		single[p[1]]++
 		pair[p[0]][p[1]]++
@@ -94,7 +94,7 @@ func TestSamplingDependsOnSeedAndRound(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range int64(10) {
 		for round := range 10 {
-			seen[fmt.Sprint(participants(Settings{Seed: seed, Fraction: 0.4}, uniformClients(20), round))]++
+			seen[fmt.Sprint(participants(Settings{Seed: seed, Fraction: 0.4}, uniformClients(20), round, 0))]++
 		}
 	}
 	// 125970 subsets of 8 out of 20: 100 draws repeat one with probability 4 %.

@@ -118,13 +118,19 @@ func TestTransitions(t *testing.T) {
 		expect("Abandon without a round", err, ErrNoRound)
 		_, _, err = s.Plan()
 		expect("Plan without a round", err, ErrNoRound)
-		expect("Submit without a round", s.Submit(Update{Params: []float64{2}}), ErrNoRound)
 		_, err = s.Begin(s.Round() + 1)
 		expect("Begin of a later round", err, ErrRoundNumber)
 		_, err = s.Begin(s.Round() - 1)
 		expect("Begin of an earlier round", err, ErrRoundNumber)
 		if !reflect.DeepEqual(s.State(), before) {
 			t.Errorf("a refused transition changed the state to %+v", s.State())
+		}
+		// A message of no round is on record, and changes nothing else.
+		expect("Submit without a round", s.Submit(Update{Params: []float64{2}}), ErrNoRound)
+		expect("Drop without a round", s.Drop(0, 1), NoRound)
+		before.Rejected, before.RejectedCount = s.State().Rejected, 2
+		if !reflect.DeepEqual(s.State(), before) || len(before.Rejected) != 2 || before.Rejected[0].Reason != NoRound {
+			t.Errorf("a message of no round changed the state to %+v", s.State())
 		}
 	}
 	closed()
