@@ -35,7 +35,7 @@ type art struct {
 // neighbours that show at the edges the mean colours of their cells are those
 // of the published maps: (51,80,10), (102,65,8), (17,80,8), (10,53,100) and
 // (72,72,72).
-var palette = [terrains]rgb{grass: {46, 83, 11}, dirt: {110, 65, 4}, forest: {15, 88, 9}, water: {3, 54, 109}, rock: {74, 77, 79}}
+var palette = [terrains]rgb{grass: {44, 83, 11}, dirt: {111, 66, 4}, forest: {14, 89, 9}, water: {2, 53, 111}, rock: {72, 77, 81}}
 
 func newArt() *art {
 	a := new(art)
@@ -120,9 +120,9 @@ func boulders(t *tile, base rgb, r *rand.Rand) {
 	}
 }
 
-// reachPixels is the largest displacement of an edge: less than half a cell,
-// so that most of a cell shows its own terrain.
-const reachPixels = 2
+// reachPixels is the largest displacement of an edge: less than half a cell, so
+// that the middle of a cell shows its own terrain.
+const reachPixels = 3
 
 // draw makes displacements at the corners, the middles and the centre of a
 // cell, and interpolates, with a pixel's noise.

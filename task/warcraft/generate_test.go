@@ -39,7 +39,7 @@ func TestGenerateGolden(t *testing.T) {
 	h := sha256.New()
 	h.Write(d.maps)
 	h.Write(d.terrain)
-	const want = "b1aba42fd5767adbdb1dd7b21ac53f97bfecb303bd5e0d9ccf7f3d0b160e0ac0"
+	const want = "53470820680c9a11b0860144de3d7daa57aa97dbb86124395e0222c7a8daeab3"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Errorf("maps %s, want %s", got, want)
 	}
@@ -54,6 +54,10 @@ type statistics struct {
 	// same is the share of pairs of equal terrain; regions are those of equal
 	// terrain joined along edges, a map.
 	same, regions float64
+	// pixels and cells are the shares whose colour, or mean colour, is nearest to
+	// the published mean colour of their own terrain: how much of a map can be
+	// told without looking at shapes.
+	pixels, cells float64
 }
 
 type rgbMean [colours]float64
@@ -65,13 +69,21 @@ func measure(d *Dataset) (s statistics) {
 		terrain, picture := d.Terrain(i), d.RGB(i)
 		for v, t := range terrain {
 			s.share[t] += 1 / cells
+			var whole rgbMean
 			for y := range pixels {
 				for x := range pixels {
 					at := ((v/g*pixels+y)*side + v%g*pixels + x) * colours
 					for c := range colours {
 						s.colour[t][c] += float64(picture[at+c])
+						whole[c] += float64(picture[at+c]) / tilePixels
+					}
+					if nearest(rgbMean{float64(picture[at]), float64(picture[at+1]), float64(picture[at+2])}) == t {
+						s.pixels += 1 / (cells * tilePixels)
 					}
 				}
+			}
+			if nearest(whole) == t {
+				s.cells += 1 / cells
 			}
 			for _, u := range []int{v + 1, v + g} {
 				if u == v+1 && u%g == 0 || u >= g*g {
@@ -91,6 +103,21 @@ func measure(d *Dataset) (s statistics) {
 		}
 	}
 	return s
+}
+
+// nearest returns the terrain with the published mean colour nearest to x.
+func nearest(x rgbMean) (best uint8) {
+	least := math.Inf(1)
+	for k, mean := range publishedColours {
+		d := 0.0
+		for c := range mean {
+			d += (x[c] - mean[c]) * (x[c] - mean[c])
+		}
+		if d < least {
+			least, best = d, uint8(k)
+		}
+	}
+	return best
 }
 
 func countRegions(terrain []uint8, g int) int {

@@ -10,7 +10,7 @@ import (
 type painter struct {
 	g   int
 	art *art
-	// light is the brightness at the corners of the cells, [g+1, g+1], in 1/256.
+	// light is the brightness at the corners of the cells, [g+1, g+1], in parts of full.
 	light []int
 	tile  []uint8 // the variant of every cell
 }
@@ -20,12 +20,18 @@ func newPainter(g int, a *art) *painter {
 }
 
 const (
-	// lightSpread is how much brighter or darker, in 1/256, a corner of a cell
+	// full is the light under which colours are those of the art.
+	full = 256
+	// lightSpread is how much brighter or darker, in parts of full, a corner of a cell
 	// may be than the art.
 	lightSpread = 36
 	// tileSpread is the same for a whole cell.
 	tileSpread = 12
 )
+
+// patchy multiplies the light's deviation: meadows have dark patches, in which
+// they look like forest.
+var patchy = [terrains]int{grass: 3, dirt: 1, forest: 1, water: 1, rock: 1}
 
 // draw paints the picture [8g, 8g, 3] of terrain [g, g]: for every cell one of
 // the terrain's tiles, under a light that varies smoothly, plus a little from
@@ -33,7 +39,7 @@ const (
 // two ragged borders.
 func (p *painter) draw(dst []uint8, terrain []uint8, r *rand.Rand) {
 	for i := range p.light {
-		p.light[i] = 256 + r.IntN(2*lightSpread+1) - lightSpread
+		p.light[i] = full + r.IntN(2*lightSpread+1) - lightSpread
 	}
 	for v := range p.tile {
 		p.tile[v] = uint8(r.IntN(variants))
@@ -52,7 +58,7 @@ func (p *painter) cell(dst []uint8, terrain []uint8, v int, bits uint64) {
 	texture := &p.art.tiles[own][p.tile[v]]
 	first, second := &p.art.edges[bits%edges], &p.art.edges[bits>>8%edges]
 	shade := int(bits>>16%(2*tileSpread+1)) - tileSpread
-	inner := p.inner(terrain, row, col)
+	inner, patch := p.inner(terrain, row, col), patchy[own]
 	stride := g * pixels * colours
 	for y := range pixels {
 		at := (row*pixels+y)*stride + col*pixels*colours
@@ -63,7 +69,7 @@ func (p *painter) cell(dst []uint8, terrain []uint8, v int, bits uint64) {
 		right := p.light[corner+1]*(pixels-y) + p.light[corner+g+2]*y
 		for x := range pixels {
 			i := y*pixels + x
-			light := (left*(pixels-x)+right*x)/tilePixels + shade
+			light := full + patch*((left*(pixels-x)+right*x)/tilePixels-full) + shade
 			colour := texture[i]
 			if !inner {
 				a := p.shown(terrain, row, col, i, first)
@@ -76,7 +82,7 @@ func (p *painter) cell(dst []uint8, terrain []uint8, v int, bits uint64) {
 				}
 			}
 			for c := range colour {
-				line[x*colours+c] = uint8(max(0, min(math.MaxUint8, colour[c]*light>>8)))
+				line[x*colours+c] = uint8(max(0, min(math.MaxUint8, colour[c]*light/full)))
 			}
 		}
 	}
