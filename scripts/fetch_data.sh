@@ -113,8 +113,8 @@ get() {
 		return $status
 	fi
 	local quiet=-nv
-	if [ -t 2 ]; then quiet=-q; fi
-	wget "$quiet" -c --tries=1 --timeout=60 -O "$2" "$1"
+	if [ -t 2 ]; then quiet=; fi
+	wget ${quiet:+"$quiet"} -c --tries=1 --timeout=60 -O "$2" "$1"
 }
 
 # fetch URL FILE: transfers until the file has ended, as long as bytes come.

@@ -39,9 +39,9 @@ const (
 	pixels = 8
 	// colours of a pixel: red, green, blue.
 	colours = 3
-	// maxMaps makes a slip in the number of maps an error and not an attempt to
-	// reserve all memory.
-	maxMaps = 1_000_000
+	// maxBytes bounds the pictures of a dataset, so that a slip in the number of
+	// maps is an error and not an attempt to reserve all memory.
+	maxBytes int64 = 8 << 30
 	// maxScale bounds the terrain heterogeneity: beyond it, exp(s z) says nothing
 	// about maps any more.
 	maxScale = 5
@@ -117,8 +117,8 @@ func (c Config) Resolve() (Config, error) {
 	if c.Test == 0 {
 		c.Test = defaultTest
 	}
-	if c.Maps < 0 || c.Maps > maxMaps || c.Maps > math.MaxInt/c.mapBytes() {
-		return fail("maps is %d, want 1 to %d", c.Maps, maxMaps)
+	if c.Maps < 0 || c.Maps > c.maxMaps() {
+		return fail("maps is %d, want 1 to %d", c.Maps, c.maxMaps())
 	}
 	if c.Test < 1 || c.Test > c.Maps-c.Clients {
 		return fail("test is %d of %d maps, want at least 1 and at least one map left for each of %d clients", c.Test, c.Maps, c.Clients)
@@ -158,3 +158,6 @@ func (c Config) cells() int { return c.Grid * c.Grid }
 
 // mapBytes is the size of a picture.
 func (c Config) mapBytes() int { return c.side() * c.side() * colours }
+
+// maxMaps is the largest number of maps of the grid.
+func (c Config) maxMaps() int { return int(min(maxBytes, math.MaxInt) / int64(c.mapBytes())) }

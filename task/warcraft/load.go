@@ -22,8 +22,8 @@ import (
 // npy.ErrFormat, unless the system refuses.
 func Load(dir string, cfg Config) (*Dataset, error) {
 	all := cfg.Maps == 0
-	if all {
-		cfg.Maps = maxMaps // until the files say how many there are
+	if all { // until the files say how many there are
+		cfg.Maps = Config{Grid: grids[len(grids)-1]}.maxMaps()
 	}
 	resolved, err := cfg.Resolve()
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *splitReader) open(k int) error {
 		}
 	}
 	s.parts = append(s.parts, splitPart{maps, weights, n})
-	if s.cfg.Maps += n; s.cfg.Maps > maxMaps {
-		return badFile(filepath.Join(s.dir, fileName(s.split, mapsFile, k)), "%d maps, want at most %d", s.cfg.Maps, maxMaps)
+	if s.cfg.Maps += n; s.cfg.Maps > s.cfg.maxMaps() {
+		return badFile(filepath.Join(s.dir, fileName(s.split, mapsFile, k)), "%d maps, want at most %d", s.cfg.Maps, s.cfg.maxMaps())
 	}
 	return nil
 }
