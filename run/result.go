@@ -154,6 +154,23 @@ type SeedResult struct {
 	LocalEndpoint *StageResult `json:"local_endpoint,omitempty"`
 	// Steps counts gradient steps over all clients and rounds.
 	Steps int `json:"steps,omitempty"`
+	// LeftOut counts the updates that federated rounds went on without,
+	// FailedRounds the rounds, and attempts at them, that left the model as it
+	// was.
+	LeftOut      int `json:"left_out,omitempty"`
+	FailedRounds int `json:"failed_rounds,omitempty"`
+	// Privacy is what the federated models cost; nil without noise.
+	Privacy *Privacy `json:"privacy,omitempty"`
+}
+
+// Privacy is the differential privacy of the models of the federated stage, for
+// a client (zero-out adjacency).
+type Privacy struct {
+	// Releases is the number of models made from clients' updates.
+	Releases int `json:"releases"`
+	// Epsilon and Delta are ε and δ of all of them together.
+	Epsilon float64 `json:"epsilon"`
+	Delta   float64 `json:"delta"`
 }
 
 // MeanResult is the mean over seeds of each stage.
@@ -238,6 +255,7 @@ func (r *Result) Adopt(trained Result) {
 		}
 		t := trained.Seeds[k]
 		s.Steps = t.Steps
+		s.LeftOut, s.FailedRounds, s.Privacy = t.LeftOut, t.FailedRounds, t.Privacy
 		adoptStage(s.Fed, t.Fed, s.Data == t.Data)
 		adoptStage(s.Personal, t.Personal, s.Data == t.Data)
 		adoptStage(s.LocalEndpoint, t.LocalEndpoint, s.Data == t.Data)
@@ -383,8 +401,17 @@ type Metric struct {
 	// Round counts from 0 within the stage.
 	Round  int  `json:"round"`
 	Client *int `json:"client,omitempty"`
-	// Active are the participants of a federated round.
-	Active []int `json:"active,omitempty"`
+	// Active are the participants of a federated round, LeftOut those of them
+	// whose update it went on without, Clipped the number whose update was scaled
+	// down.
+	Active  []int `json:"active,omitempty"`
+	LeftOut []int `json:"left_out,omitempty"`
+	Clipped int   `json:"clipped,omitempty"`
+	// Failed says what became of a federated round that left the model as it
+	// was: "skipped", or "retried" with other participants.
+	Failed string `json:"failed,omitempty"`
+	// Epsilon is ε that all models up to this round cost, where noise is added.
+	Epsilon float64 `json:"epsilon,omitempty"`
 	// TrainLoss is the mean training loss over the samples visited.
 	TrainLoss float64 `json:"train_loss"`
 	// Validation is the regret after the round on some validation samples of each

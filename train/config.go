@@ -111,6 +111,8 @@ type Config struct {
 	// (μ/2)|θ-θ_t|², θ_t the global model of the round, to every batch loss.
 	// 0 is FedAvg.
 	Prox float64
+	// Coordinator is what the server of the federated stage does beside FedAvg.
+	Coordinator Coordinator
 	// Multipliers are the candidates m for ε_j = m λ_j of the OptNet-style
 	// loss; the best on validation data is taken.
 	Multipliers []float64
@@ -212,6 +214,9 @@ func (c *Config) Validate() error {
 		return bad("%d tracked validation samples, want 0 or more", c.Track)
 	}
 	if err := c.Adam.Validate(); err != nil {
+		return bad("%v", err)
+	}
+	if err := c.Coordinator.validate(c); err != nil {
 		return bad("%v", err)
 	}
 	switch c.Rates {

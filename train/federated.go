@@ -20,18 +20,21 @@ func (r *Run) serverClients() []federation.Client {
 }
 
 func (r *Run) fedSettings() federation.Settings {
-	return federation.Settings{Seed: r.cfg.Seed, Fraction: r.cfg.Fed.Fraction}
+	return r.cfg.Coordinator.settings(r.cfg.Seed, r.cfg.Fed.Fraction)
 }
 
-func (r *Run) roundSize() int {
+// eligible counts the clients that may take part in a round.
+func (r *Run) eligible() int {
 	n := 0
 	for _, c := range r.task.Clients {
 		if c.Train.Len() > 0 {
 			n++
 		}
 	}
-	return r.fedSettings().RoundSize(n)
+	return n
 }
+
+func (r *Run) roundSize() int { return r.fedSettings().RoundSize(r.eligible()) }
 
 // federateBest runs the federated stage, once for each candidate of its
 // settings, and keeps the one whose model has the least validation regret.
@@ -61,7 +64,7 @@ func (r *Run) federateBest(ctx context.Context) error {
 
 // federate runs the rounds of paper, table 1, stage 2.
 func (r *Run) federate(ctx context.Context, multiplier float64) (*fedStage, error) {
-	server, err := federation.New(r.fedSettings(), federation.FedAvg{}, r.serverClients(), r.state.Initial)
+	server, err := r.newServer()
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +79,11 @@ func (r *Run) federate(ctx context.Context, multiplier float64) (*fedStage, erro
 	f.publish()
 	for round := range r.cfg.Fed.Rounds {
 		from := r.now()
-		if err := f.round(ctx, round); err != nil {
-			return nil, fmt.Errorf("round %d: %w", round, err)
+		for again := true; again; {
+			var err error
+			if again, err = f.round(ctx, round); err != nil {
+				return nil, fmt.Errorf("round %d: %w", round, err)
+			}
 		}
 		s := &r.spent[len(r.spent)-1]
 		s.Rounds = append(s.Rounds, r.now()-from)
@@ -112,53 +118,60 @@ func (f *fedStage) publish() {
 	f.state.FedMultiplier, f.state.History = f.multiplier, f.history
 }
 
-// answer is what a participant sends back.
+// answer is what a participant sends back, or that its training failed.
 type answer struct {
+	failed bool
 	params []float64
 	loss   float64
 	steps  int
 	move   move
 }
 
-func (f *fedStage) round(ctx context.Context, round int) error {
+// round does a round, or an attempt at it; again says that it failed and is to
+// be done with other participants.
+func (f *fedStage) round(ctx context.Context, round int) (again bool, err error) {
 	plan, err := f.server.Begin(round)
 	if err != nil {
-		return err
-	}
-	if f.cfg.personalizer().replays() {
-		f.history = append(f.history, plan)
+		return false, err
 	}
 	answers := make([]answer, len(plan.Participants))
 	err = f.each(ctx, len(answers), func(w *worker, k int) (err error) {
 		i := f.index[plan.Participants[k]]
 		answers[k], err = f.local(ctx, w, i, plan)
 		f.advance(f.phase.name, 1)
+		if f.cfg.Coordinator.tolerates(err) {
+			answers[k], err = answer{failed: true}, nil
+		}
 		return f.at(i, err)
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	m := run.Metric{Loss: f.phase.loss.Name(), Seed: f.cfg.Seed, Stage: f.phase.name, Round: round, Active: plan.Participants}
-	weight := 0.0
 	for _, a := range answers {
 		a.move.apply(f.shared)
 	}
-	for k, a := range answers {
-		// The average of equal vectors is that vector.
-		copy(f.statistics(a.params), f.shared)
-		id := plan.Participants[k]
-		if err := f.server.Submit(federation.Update{Round: round, Client: id, Params: a.params}); err != nil {
-			return err
+	for _, a := range answers {
+		if len(f.shared) > 0 { // the average of equal vectors is that vector
+			copy(f.statistics(a.params), f.shared)
 		}
-		n := float64(f.task.Clients[f.index[id]].Train.Len())
-		m.TrainLoss += n * a.loss
-		weight += n
-		f.state.FedSteps += a.steps
 	}
-	m.TrainLoss /= weight
-	if _, err := f.server.Close(); err != nil {
-		return err
+	m := run.Metric{Loss: f.phase.loss.Name(), Seed: f.cfg.Seed, Stage: f.phase.name, Round: round, Active: plan.Participants}
+	outcome, err := f.gather(plan, answers, &m)
+	if err != nil {
+		return false, err
 	}
+	if outcome == federation.Retried {
+		f.metrics = append(f.metrics, m)
+		return true, nil
+	}
+	if f.cfg.personalizer().replays() {
+		f.history = append(f.history, plan)
+	}
+	return false, f.finish(ctx, round, m)
+}
+
+// finish measures the model after a round, and moves the schedule on.
+func (f *fedStage) finish(ctx context.Context, round int, m run.Metric) (err error) {
 	if m.Validation, err = f.trackShared(ctx, f.server.Model()); err != nil {
 		return err
 	}

@@ -117,6 +117,12 @@ func New(cfg Config, t *task.Task, observe func(Progress)) (*Run, error) {
 	r.state.Clients = make([]ClientState, len(t.Clients))
 	r.state.Initial = make([]float64, cfg.Model.Layout().Len())
 	cfg.Model.Init(r.state.Initial, stream.New(stream.Key{Seed: cfg.Seed, Purpose: "init"}))
+	if cfg.Coordinator != (Coordinator{}) {
+		// That the rounds are large enough shows with the clients.
+		if _, err := r.newServer(); err != nil {
+			return nil, fmt.Errorf("task %s: %w: %w", t.Name, err, ErrConfig)
+		}
+	}
 	return r, nil
 }
 
@@ -203,6 +209,7 @@ func (r *Run) Result() run.SeedResult {
 	for _, c := range r.state.Clients {
 		s.Steps += c.Steps
 	}
+	r.faults(&s)
 	return s
 }
 
