@@ -206,7 +206,7 @@ func (r *Runner) execute(ctx context.Context, j Job) (run.SeedResult, error) {
 		return run.SeedResult{}, err
 	}
 	s.Config.Workers = 1
-	s.Config.Alignment, s.Config.AlignmentMeanLambda, s.Config.Validation = true, r.GlobalLambdaMean, true
+	s.Config.Alignment, s.Config.AlignmentMeanLambda, s.Config.Validation = s.Kind.Alignment, s.Kind.Alignment && r.GlobalLambdaMean, true
 	results, err := s.Run(ctx, nil, nil)
 	if err != nil {
 		return run.SeedResult{}, err
@@ -217,10 +217,20 @@ func (r *Runner) execute(ctx context.Context, j Job) (run.SeedResult, error) {
 // costUnit is the unit of cost on a core of 2020: a federated run with SPO+.
 const costUnit = 60 * time.Millisecond
 
+// visitsPerUnit is the number of maps that the paper's network trains on in a
+// costUnit.
+const visitsPerUnit = 12
+
 // cost is a rough measure of a job's time.
 func cost(j Job) int {
 	has := func(word string) bool { return slices.Contains(j.Args, word) }
 	switch {
+	case has("warcraft"):
+		s, err := j.setting()
+		if err != nil {
+			return 1 // Run reports it
+		}
+		return max(1, s.visits()/visitsPerUnit)
 	case has("centralized"):
 		return 80
 	case has("interp"):

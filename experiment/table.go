@@ -40,6 +40,9 @@ type Table struct {
 	Cells []Cell
 	// Seeds are the paper's seeds for this table.
 	Seeds []int64
+	// Variant, unless empty, tells the files of this version from those of
+	// others.
+	Variant string
 	// Metric is the task's; empty is relative regret.
 	Metric run.Measure
 	// OnlyOrder: cells are printed but not judged, Claims are.
@@ -138,6 +141,9 @@ type Options struct {
 	Rates string
 	// Population divides variances by n instead of n-1.
 	Population bool
+	// WarcraftData are the maps of table 6, as -data has them; empty is as many
+	// generated ones as the paper has.
+	WarcraftData string
 	// InterpReport says which number of Interp-DFFL is compared in table 4:
 	// calibrated (the default), local-endpoint or local-only.
 	InterpReport string

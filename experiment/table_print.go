@@ -176,6 +176,9 @@ func (t *Table) stem() string { return strings.ReplaceAll(t.Name(), " ", "-") }
 // does not replace it.
 func (f *Finished) name() string {
 	name := f.stem() + "-" + f.Options.Rates
+	if f.Variant != "" {
+		name += "-" + f.Variant
+	}
 	switch n := len(f.Options.Seeds); {
 	case slices.Equal(f.Options.Seeds, f.Table.Seeds):
 	case n == 1:

@@ -88,7 +88,7 @@ func TestUsage(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	o := program("-h")
-	for _, want := range []string{"-table list", "-docs folder", "-check", "results", "3, 4, 9, 14, 16, 17, 18, or all"} {
+	for _, want := range []string{"-table list", "-docs folder", "-check", "results", "3, 4, 6, 9, 14, 16, 17, 18, or all"} {
 		if o.code != cli.OK || !strings.Contains(o.stdout, want) || o.stderr != "" {
 			t.Errorf("help lacks %q: %+v", want, o)
 		}

@@ -15,19 +15,22 @@ import (
 type options struct {
 	fs                                              *flag.FlagSet
 	table, figure, seeds, rates, std, out, progress string
+	data                                            string
 	interpReport, globalLambda, docs, program       string
 	text, bounds, quick, check, version             bool
 	workers                                         int
 }
 
-const help = `Regenerate the paper's knapsack tables and figures, and compare them with the
-printed numbers.
+const help = `Regenerate the paper's tables and figures, and compare them with the printed
+numbers.
 
     reproduce -table 3                 the paper's seeds
     reproduce -table 3 -seeds 50       judged: z against the paper over 50 seeds
     reproduce -table 3 -lr matched     every loss at the same pace
     reproduce -table all -check        exit 1 on a difference that is not recorded
     reproduce -figure 3                data, PNG and SVG
+    reproduce -table 6 -data maps      Warcraft on the published maps, for hours;
+                                       on generated ones without -data
     reproduce -text -bounds            numbers in the running text; theorem 3
     reproduce -table 14 -quick         one seed, to see that it runs
     reproduce -docs docs/experiments   everything, as pages
@@ -50,7 +53,8 @@ func parse(args []string) (*options, error) {
 	o := &options{fs: fs}
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
-	fs.StringVar(&o.table, "table", "", "comma `list` of tables: "+strings.Join(experiment.TableNames(), ", ")+", or all")
+	fs.StringVar(&o.table, "table", "", "comma `list` of tables: "+strings.Join(experiment.TableNames(), ", ")+", or all (those that do not take hours: without 6)")
+	fs.StringVar(&o.data, "data", "", "`maps` of table 6: a folder with the published ones, or generated:N; empty is generated:10000")
 	fs.StringVar(&o.figure, "figure", "", "comma `list` of figures: 3, 4")
 	fs.BoolVar(&o.text, "text", false, "the numbers in the running text")
 	fs.BoolVar(&o.bounds, "bounds", false, "the heterogeneity bounds of theorem 3, per pair of clients, on one seed")
@@ -117,7 +121,7 @@ func (o *options) validate() error {
 	}
 	switch {
 	case o.docs != "":
-		for _, name := range []string{"table", "figure", "text", "bounds", "seeds", "lr", "check", "std", "interp-report", "qp-lp-global-lambda"} {
+		for _, name := range []string{"table", "data", "figure", "text", "bounds", "seeds", "lr", "check", "std", "interp-report", "qp-lp-global-lambda"} {
 			if set[name] {
 				return cli.Usagef("-docs makes everything: drop -%s", name)
 			}
@@ -134,6 +138,12 @@ func (o *options) validate() error {
 		return cli.Usagef("-quick and -seeds exclude each other; give one of them")
 	case o.check && (o.quick || o.rates != "paper"):
 		return cli.Usagef("-check judges over 50 seeds at the paper's rates: drop -quick and -lr")
+	}
+	if set["data"] && !slices.Contains(list(o.table), "6") {
+		return cli.Usagef("-data has no effect without table 6")
+	}
+	if set["data"] && o.data == "" {
+		return cli.Usagef(`-data "", want a folder or generated:N`)
 	}
 	if set["interp-report"] && !has("4") {
 		return cli.Usagef("-interp-report has no effect without table 4")
@@ -161,7 +171,7 @@ func list(text string) []string {
 
 // tableOptions are the flags that shape tables.
 func (o *options) tableOptions() (experiment.Options, error) {
-	opt := experiment.Options{Rates: o.rates, Population: o.std == "population", InterpReport: o.interpReport}
+	opt := experiment.Options{Rates: o.rates, Population: o.std == "population", InterpReport: o.interpReport, WarcraftData: o.data}
 	switch {
 	case o.quick:
 		opt.Quick = true
