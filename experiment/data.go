@@ -41,13 +41,24 @@ type Data struct {
 	// paper's.
 	PathSet       warcraft.PathSet
 	NegativeCosts warcraft.NegativeCosts
+
+	// Days is the number of generated dates of prices, DataSeed the seed of their
+	// generator.
+	Days     int
+	DataSeed int64
+	// Demand, unless 0, is the hours that every client needs a day.
+	Demand int
+	// TrainDays, unless 0, is how many of its training days a client has, the last
+	// ones: LateClient, which joins after federated training, or if that is 0
+	// every client.
+	TrainDays, LateClient int
 }
 
 // orElse returns d with the choices of e where d has none.
 func (d Data) orElse(e Data) Data {
 	d.Clients, d.Train = cmp.Or(d.Clients, e.Clients), cmp.Or(d.Train, e.Train)
 	d.Val, d.Test = cmp.Or(d.Val, e.Val), cmp.Or(d.Test, e.Test)
-	d.Grid = cmp.Or(d.Grid, e.Grid)
+	d.Grid, d.Days = cmp.Or(d.Grid, e.Grid), cmp.Or(d.Days, e.Days)
 	d.PathSet, d.NegativeCosts = cmp.Or(d.PathSet, e.PathSet), cmp.Or(d.NegativeCosts, e.NegativeCosts)
 	if d.Dir == "" {
 		d.Maps = cmp.Or(d.Maps, e.Maps)

@@ -28,8 +28,8 @@ func (f *fingerprints) get(t *task.Task) string {
 // Fingerprint is the SHA-256, in hexadecimal, of the bits of everything a
 // result depends on: the clients' IDs, the features and costs of all splits,
 // and the feasible sets: dimension, radius, the weights and capacity of a
-// knapsack, and the grid that a path runs on. Features that clients share count
-// once. Names play no part.
+// knapsack, the grid that a path runs on, and which clients are late. Features that
+// clients share count once. Names play no part.
 func Fingerprint(t *task.Task) string {
 	d := digest{Hash: sha256.New()}
 	d.ints(t.In, t.Out, len(t.Clients))
@@ -71,6 +71,9 @@ func Fingerprint(t *task.Task) string {
 				d.floats(s.C.Row(i)...)
 			}
 			seen[k] = s.X
+		}
+		if c.Late {
+			d.ints(1)
 		}
 	}
 	return hex.EncodeToString(d.Sum(nil))

@@ -23,7 +23,8 @@ type FlagGroup struct {
 
 // DataFlags are the settings flags that shape the data, beside task and seeds.
 var DataFlags = []string{"data", "eta-obj", "eta-constr", "eta-data", "knapsack-weight-het", "cost-scale",
-	"clients", "train-samples", "validation-samples", "test-samples", "hold-out", "grid", "terrain-scale", "path-set", "negcost"}
+	"clients", "train-samples", "validation-samples", "test-samples", "hold-out", "grid", "terrain-scale", "path-set", "negcost",
+	"days", "data-seed", "demand", "train-days", "late-client"}
 
 // FlagGroups lists the settings flags as help texts show them.
 var FlagGroups = []FlagGroup{
@@ -129,7 +130,7 @@ func (f *Flags) declare() {
 	fs.Int64Var(&f.seed, "seed", f.seed, "seed of data, initial model and training")
 	fs.Var(seedList{&f.seeds}, "seeds", "several seeds, run one after the other: a comma `list` of numbers and ranges such as 1..5; replaces -seed")
 
-	fs.Var(dataSource{data}, "data", "`folder` with a dataset of your own, or with the published maps of warcraft, kept in config.toml as an absolute path; generated:N for N generated maps (the paper has 10000); empty generates from the seed, for warcraft a small dataset with a short protocol")
+	fs.Var(dataSource{data}, "data", "`folder` with a dataset of your own, or with the published maps of warcraft, or for pjm a CSV file; kept in config.toml as an absolute path; generated:N for N generated maps (the paper has 10000); empty generates from the seed, for warcraft a small dataset with a short protocol")
 	fs.Float64Var(&data.EtaObj, "eta-obj", data.EtaObj, "heterogeneity of the clients' objectives, 0 to 1 in the paper")
 	fs.Float64Var(&data.EtaConstr, "eta-constr", data.EtaConstr, "heterogeneity of the clients' constraints")
 	fs.Float64Var(&data.EtaData, "eta-data", data.EtaData, "heterogeneity of the clients' features")
@@ -145,6 +146,12 @@ func (f *Flags) declare() {
 	fs.Float64Var(&data.TerrainScale, "terrain-scale", data.TerrainScale, "heterogeneity of the clients' terrain costs, exp(scale z) times the map's")
 	words(fs, &data.PathSet, "path-set", "relaxed `paths`: with_cycles (the paper's) or dag (paths that never turn back)", warcraft.WithCycles, warcraft.DAG)
 	words(fs, &data.NegativeCosts, "negcost", "`decision` at negative costs, in training with spo+, pfyl and dpo: as_is (Dijkstra's algorithm regardless, as the paper does) or exact (cycles that pay included)", warcraft.AsIs, warcraft.Exact)
+
+	fs.IntVar(&data.Days, "days", data.Days, "generated days of prices, from 2025-01-01 on; 10 to 20000")
+	fs.Int64Var(&data.DataSeed, "data-seed", data.DataSeed, "seed of the generated prices: -seed and -seeds change initial model and training alone, as in the paper")
+	fs.IntVar(&data.Demand, "demand", data.Demand, "`hours` of power that every client needs a day, up to 24; 0 for each client's own number")
+	fs.IntVar(&data.TrainDays, "train-days", data.TrainDays, "train on the last of the training `days` only: every client, or -late-client alone; 0 for all of them")
+	fs.IntVar(&data.LateClient, "late-client", data.LateClient, "`number` of a client that federated training leaves out, and that personalises its model afterwards; 0 for none")
 
 	fs.IntVar(&main.Rounds, "rounds", main.Rounds, "rounds of federated training; of training, in the other regimes")
 	fs.IntVar(&main.Epochs, "epochs", main.Epochs, "passes over a client's data in each round")
@@ -277,7 +284,7 @@ func isOptNet(l surrogate.Loss) bool { _, ok := l.(surrogate.OptNet); return ok 
 func FlagRegime(name string) train.Regime {
 	switch name {
 	case "fraction", "prox", "personal-rounds", "personal-epochs", "personal-loss", "personalizer",
-		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector":
+		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector", "late-client":
 		return train.Federated
 	case "centralized":
 		return train.Centralized
@@ -463,6 +470,9 @@ var flagRanges = []flagRange{
 	{flags: []string{"hold-out"}, hi: 0.99},
 	{flags: []string{"grid"}, hi: 30},
 	{flags: []string{"terrain-scale"}, hi: 5},
+	{flags: []string{"days"}, lo: 10, hi: 20_000, orZero: true},
+	{flags: []string{"demand"}, hi: 24},
+	{flags: []string{"train-days", "late-client"}, hi: 1e6},
 	{flags: []string{"fraction"}, hi: 1e6, above: true},
 	{flags: []string{"alpha", "personal-alpha", "epsilon", "ditto-mu"}, hi: 1e12, above: true},
 	{flags: []string{"kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "prox", "clip", "output-bound"}, hi: 1e12},

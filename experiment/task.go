@@ -14,7 +14,7 @@ import (
 )
 
 // Kinds lists the tasks in the order help texts show them.
-var Kinds = []Kind{knapsackKind, warcraftKind}
+var Kinds = []Kind{knapsackKind, warcraftKind, pjmKind}
 
 // Kind is a task the module knows.
 type Kind struct {

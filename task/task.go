@@ -85,6 +85,9 @@ type Client struct {
 	// Train fits the model, Val feeds the freeze statistic and model choice,
 	// Test is only ever used to report.
 	Train, Val, Test Split
+	// Late clients join once the federated model is there: of their data it sees
+	// nothing, neither to train nor to choose settings; they only personalise it.
+	Late bool
 	// View says how the client's decisions are drawn.
 	View View
 }

@@ -24,7 +24,7 @@ func (r *Run) candidates(p phase) []float64 {
 }
 
 // selectionRegret is the mean over clients of the task's metric of model on the
-// clients' selection samples. Clients without any are left out.
+// clients' selection samples. Clients without any, and late ones, are left out.
 func (r *Run) selectionRegret(ctx context.Context, model []float64) (float64, error) {
 	regrets := make([]float64, len(r.task.Clients))
 	err := r.each(ctx, len(regrets), func(w *worker, i int) (err error) {
@@ -36,7 +36,7 @@ func (r *Run) selectionRegret(ctx context.Context, model []float64) (float64, er
 	}
 	sum, n := 0.0, 0
 	for i, c := range r.task.Clients {
-		if c.Val.Len() > 0 {
+		if c.Val.Len() > 0 && !c.Late {
 			sum += regrets[i]
 			n++
 		}

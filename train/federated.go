@@ -14,7 +14,10 @@ import (
 func (r *Run) serverClients() []federation.Client {
 	out := make([]federation.Client, len(r.task.Clients))
 	for i, c := range r.task.Clients {
-		out[i] = federation.Client{ID: c.ID, Weight: float64(c.Train.Len())}
+		out[i].ID = c.ID
+		if !c.Late {
+			out[i].Weight = float64(c.Train.Len())
+		}
 	}
 	return out
 }
@@ -27,7 +30,7 @@ func (r *Run) fedSettings() federation.Settings {
 func (r *Run) eligible() int {
 	n := 0
 	for _, c := range r.task.Clients {
-		if c.Train.Len() > 0 {
+		if c.Train.Len() > 0 && !c.Late {
 			n++
 		}
 	}

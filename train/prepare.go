@@ -117,9 +117,10 @@ func (p phase) rate(s Schedule, base float64, round int) float64 {
 // η_j) and the averaged variant of the calibration.
 func (r *Run) setRates() {
 	clients := r.state.Clients
+	early := r.early()
 	mean := 0.0
-	for _, c := range clients {
-		mean += c.Lambda / float64(len(clients))
+	for _, i := range early {
+		mean += clients[i].Lambda / float64(len(early))
 	}
 	for i := range clients {
 		c := &clients[i]
@@ -147,6 +148,21 @@ func (r *Run) setRates() {
 	}
 }
 
+// early lists the clients that are there from the start: all, if all are late.
+func (r *Run) early() []int {
+	var out, all []int
+	for i, c := range r.task.Clients {
+		all = append(all, i)
+		if !c.Late {
+			out = append(out, i)
+		}
+	}
+	if out == nil {
+		return all
+	}
+	return out
+}
+
 func (r *Run) ownSamples(i int) *samples {
 	c := r.task.Clients[i]
 	return newSamples(c.Train, c.Polytope)
@@ -155,10 +171,7 @@ func (r *Run) ownSamples(i int) *samples {
 // pooledMonitor chooses the clients whose validation samples the federated
 // freeze statistic pools.
 func (r *Run) pooledMonitor() []monitorPart {
-	ids := make([]int, len(r.monitors))
-	for i := range ids {
-		ids[i] = i
-	}
+	ids := r.early()
 	m := federation.Settings{Fraction: r.cfg.Fed.MonitorFraction}.RoundSize(len(ids))
 	ids = stream.Choose(stream.New(stream.Key{Seed: r.cfg.Seed, Purpose: "monitor clients"}), ids, m)
 	slices.Sort(ids)

@@ -258,47 +258,53 @@ func TestMissingDates(t *testing.T) {
 	}
 }
 
-// TestLeaveOut restates the data of tables 11 and 12: the target keeps its last
-// n training days, standardised as with all of them.
-func TestLeaveOut(t *testing.T) {
+// TestRecent restates the data of tables 11 and 12: a client, or all, keep their
+// last n training days, standardised as with all of them.
+func TestRecent(t *testing.T) {
 	d := generated(t, Config{Clients: 4, Days: 60})
 	whole := buildTask(t, d)
-	for _, n := range []int{1, 3, 30} {
-		others, target, err := d.LeaveOut(2, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(others.Validate(), target.Validate()); err != nil {
-			t.Error(err)
-		}
-		if len(others.Clients) != 3 || len(target.Clients) != 1 || target.Clients[0].ID != 2 || target.Metric != whole.Metric {
-			t.Fatalf("%d others, %d targets", len(others.Clients), len(target.Clients))
-		}
-		for j, of := range []int{0, 2, 3} {
-			if !reflect.DeepEqual(others.Clients[j], whole.Clients[of]) {
-				t.Errorf("client %d differs from the whole task's", of+1)
+	for _, id := range []int{0, 2} {
+		for _, n := range []int{0, 1, 3, 30} {
+			got, err := d.Recent(id, n)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		got, from := target.Clients[0], whole.Clients[1]
-		if !reflect.DeepEqual(got.Val, from.Val) || !reflect.DeepEqual(got.Test, from.Test) || got.Train.Len() != n {
-			t.Errorf("splits of %d, %d and %d rows", got.Train.Len(), got.Val.Len(), got.Test.Len())
-		}
-		a, b := make([]float64, 8), make([]float64, 8)
-		for i := range n {
-			got.Train.X.Copy(a, i)
-			from.Train.X.Copy(b, 30-n+i)
-			if !slices.Equal(a, b) || !slices.Equal(got.Train.C.Row(i), from.Train.C.Row(30-n+i)) {
-				t.Errorf("row %d of %d is another day", i, n)
+			if err := got.Validate(); err != nil || got.Metric != whole.Metric {
+				t.Error(err)
+			}
+			kept := n
+			if n == 0 {
+				kept = 30
+			}
+			for j, c := range got.Clients {
+				from := whole.Clients[j]
+				if id != 0 && c.ID != id {
+					if !reflect.DeepEqual(c, from) {
+						t.Errorf("client %d differs from the whole task's", c.ID)
+					}
+					continue
+				}
+				if !reflect.DeepEqual(c.Val, from.Val) || !reflect.DeepEqual(c.Test, from.Test) || c.Train.Len() != kept || c.Late != (id != 0) {
+					t.Errorf("client %d: splits of %d, %d and %d rows", c.ID, c.Train.Len(), c.Val.Len(), c.Test.Len())
+				}
+				a, b := make([]float64, 8), make([]float64, 8)
+				for i := range kept {
+					c.Train.X.Copy(a, i)
+					from.Train.X.Copy(b, 30-kept+i)
+					if !slices.Equal(a, b) || !slices.Equal(c.Train.C.Row(i), from.Train.C.Row(30-kept+i)) {
+						t.Errorf("client %d: row %d of %d is another day", c.ID, i, kept)
+					}
+				}
 			}
 		}
 	}
-	for _, c := range []struct{ id, n int }{{2, 0}, {2, 31}, {5, 3}} {
-		if _, _, err := d.LeaveOut(c.id, c.n); !errors.Is(err, ErrConfig) {
+	for _, c := range []struct{ id, n int }{{2, -1}, {2, 31}, {0, 31}, {5, 3}} {
+		if _, err := d.Recent(c.id, c.n); !errors.Is(err, ErrConfig) {
 			t.Errorf("client %d, %d days: %v", c.id, c.n, err)
 		}
 	}
 	d.Clients = d.Clients[:1]
-	if _, _, err := d.LeaveOut(1, 3); !errors.Is(err, ErrConfig) {
+	if _, err := d.Recent(1, 3); !errors.Is(err, ErrConfig) {
 		t.Errorf("the only client: %v", err)
 	}
 }

@@ -167,38 +167,39 @@ func costs(days []Day) task.Matrix {
 	return m
 }
 
-// LeaveOut builds the two problems of the paper's experiment on a client that
-// joins late (tables 11 and 12): others is the task without the client, target
-// the client alone with only its last n training days before validation. The
-// target's features are standardised with its full training split all the
-// same; validation and test are its own, unchanged. The error wraps ErrConfig
-// if there is no such client, no other, or n is not 1 to the number of its
-// training days, and else ErrData.
-func (d *Dataset) LeaveOut(id, n int) (others, target *task.Task, err error) {
+// Recent is Task with only the last n training days before validation, as of
+// clients with little data; the features are standardised with all training
+// days all the same. If id is 0, every client is cut. Else only client id is,
+// and it is late (task.Client.Late): the others train a federated model without
+// it. This is the paper's experiment with a client left out (tables 11 and 12).
+// n = 0 keeps all training days. The error wraps ErrConfig if there is no such
+// client, no other beside it, or n is not 0 to the number of its training days,
+// and else ErrData.
+func (d *Dataset) Recent(id, n int) (*task.Task, error) {
 	t, err := d.Task()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	rest := task.Task{Name: t.Name, Metric: t.Metric, In: t.In, Out: t.Out}
-	alone := rest
+	found := id == 0
 	for _, c := range t.Clients {
-		if c.ID != id {
-			rest.Clients = append(rest.Clients, c)
+		if id != 0 && c.ID != id {
 			continue
 		}
 		total := c.Train.Len()
-		if n < 1 || n > total {
-			return nil, nil, fmt.Errorf("%d training days of client %d, want 1 to %d: %w", n, id, total, ErrConfig)
+		if n < 0 || n > total {
+			return nil, fmt.Errorf("%d training days of client %d (%s), want 1 to %d: %w", n, c.ID, c.Name, total, ErrConfig)
 		}
-		tail := func(m task.Matrix) task.Matrix {
-			return task.Matrix{Cols: m.Cols, Data: m.Data[(total-n)*m.Cols:]}
+		if n > 0 {
+			tail := func(m task.Matrix) task.Matrix {
+				return task.Matrix{Cols: m.Cols, Data: m.Data[(total-n)*m.Cols:]}
+			}
+			c.Train = task.Split{X: tail(c.Train.X.(task.Matrix)), C: tail(c.Train.C)}
 		}
-		late := *c
-		late.Train = task.Split{X: tail(c.Train.X.(task.Matrix)), C: tail(c.Train.C)}
-		alone.Clients = []*task.Client{&late}
+		c.Late = id != 0
+		found = true
 	}
-	if len(alone.Clients) == 0 || len(rest.Clients) == 0 {
-		return nil, nil, fmt.Errorf("leave out client %d: want one of at least two clients: %w", id, ErrConfig)
+	if !found || id != 0 && len(t.Clients) == 1 {
+		return nil, fmt.Errorf("client %d joins late: want one of at least two clients: %w", id, ErrConfig)
 	}
-	return &rest, &alone, nil
+	return t, nil
 }
