@@ -1,5 +1,5 @@
 // Package pjm is the task of buying energy on the day-ahead market of PJM, the
-// grid operator of thirteen states of the USA (paper, section 4.2 and appendix
+// grid operator of thirteen U.S. states (paper, section 4.2 and appendix
 // C.3): data, published, built from raw sources, generated or of one hub, and
 // the [task.Task] made of them.
 //

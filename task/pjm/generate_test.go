@@ -70,7 +70,6 @@ type statistics struct {
 	peak            float64        // mean of 17:00 to 20:00 over that of 1:00 to 4:00
 	winterMorning   float64        // 7:00 over 13:00 in January
 	summer          float64        // 17:00 over 4:00 in July
-	april           float64        // noon less 4:00 in April, over the mean
 	weekend         float64        // Saturday and Sunday over the other days
 	persistence     float64        // correlation of daily means of neighbouring days
 	shape           [Hours]float64 // by hour

@@ -29,7 +29,7 @@ func (p Part) String() string { return [...]string{"training", "validation", "te
 
 // Parts cuts the dates in three, in order of time: of n dates, the first
 // floor(n/2) train, the next floor(n/10) validate, the rest test (paper,
-// appendix C.3).
+// appendix C.4).
 func (d *Dataset) Parts() [3][]Date {
 	dates := d.Dates()
 	n := len(dates)
@@ -61,7 +61,7 @@ func between(days []Day, first, last Date) []Day {
 // Task builds the learning problem: for each client the set of k_j hours out of
 // 24, the costs c_h = LMP_h + congestion_h in $/MWh, not standardised, and the
 // eight features standardised with the mean and the sample standard deviation
-// of the client's own training days (task.Scaler; paper, appendix C.3). The
+// of the client's own training days (task.Scaler; paper, appendix C.4). The
 // metric is absolute regret, in $ for each MW of the client's demand.
 //
 // There must be at least 10 dates. Every client needs two training days and one
