@@ -66,8 +66,8 @@ func TestRegistry(t *testing.T) {
 				t.Errorf("%s, %s: %v", k.Name, regime, err)
 			}
 		}
-		if k.Check(experiment.Data{EtaObj: math.NaN(), TerrainScale: math.NaN()}) == nil || k.Check(experiment.Data{}) != nil {
-			t.Errorf("%s: Check takes NaN, or refuses the zero value", k.Name)
+		if k.Check(experiment.Data{EtaObj: math.NaN(), TerrainScale: math.NaN(), Days: -1}) == nil || k.Check(experiment.Data{}) != nil {
+			t.Errorf("%s: Check takes NaN or -1, or refuses the zero value", k.Name)
 		}
 	}
 	for _, name := range []string{"", "Knapsack", "knapsack "} {

@@ -207,6 +207,11 @@ func TestNumbers(t *testing.T) {
 		"test-samples":       {"0", "1"},
 		"grid":               {"0"},
 		"terrain-scale":      {"0", "1", "1e-320"},
+		"days":               {"0"},
+		"data-seed":          {"-1", "0", "1", "1000000000", "9223372036854775807", "-9223372036854775808"},
+		"demand":             {"0", "1"},
+		"train-days":         {"0", "1"},
+		"late-client":        {"0", "1"},
 	}
 	// What a flag needs beside it to have an effect.
 	beside := map[string][]string{
@@ -234,6 +239,9 @@ func TestNumbers(t *testing.T) {
 				args := slices.Concat(small, beside[f.Name], []string{"-" + f.Name + "=" + v})
 				if slices.Contains(generated, f.Name) {
 					args = append(slices.Clone(short), "-out", "none", "-"+f.Name+"="+v)
+				}
+				if experiment.FlagTask(f.Name) == "pjm" {
+					args = append(strings.Fields("-task pjm -days 12 -clients 2 -model linear -out none -rounds 1 -epochs 1 -personal-rounds 1"), "-"+f.Name+"="+v)
 				}
 				if experiment.FlagTask(f.Name) == "warcraft" {
 					args = append(strings.Fields("-task warcraft -data generated:30 -clients 2 -test-samples 2 -model linear -out none -rounds 1 -epochs 1 -personal-rounds 1"), "-"+f.Name+"="+v)
