@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: train test race faults lint bench build cross generate go-check
+.PHONY: train test race faults lint bench build cross generate cuda-kernels go-check
 
 # The main job: train with three losses on the generated knapsack task. go run
 # notes the revision in version.json only when told to, and then fails outside
@@ -46,10 +46,15 @@ cross: go-check
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./... || exit 1; \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; \
 	done
+	CGO_ENABLED=0 $(GO) vet -tags nocuda ./internal/cuda/...
 
 # Assembly from its generator.
 generate: go-check
 	$(GO) generate ./internal/kernel ./oracle/qp
+
+# The CUDA kernels to PTX; needs no GPU.
+cuda-kernels: go-check
+	scripts/cuda_kernels.sh
 
 go-check:
 	@v=$$($(GO) env GOVERSION 2>/dev/null); minor=$$(echo "$$v" | sed -n 's/^go1\.\([0-9]*\).*/\1/p'); \

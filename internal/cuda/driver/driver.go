@@ -56,8 +56,9 @@ const (
 	// ComputeMode is 0 for a device that processes share, 2 for one that
 	// refuses all, 3 for one process at a time.
 	ComputeMode Attribute = 20
-	// CapabilityMajor and CapabilityMinor are the compute capability.
+	// CapabilityMajor is the compute capability before the point.
 	CapabilityMajor Attribute = 75
+	// CapabilityMinor is the compute capability behind the point.
 	CapabilityMinor Attribute = 76
 )
 
@@ -165,6 +166,7 @@ type Error struct {
 	Result       Result
 }
 
+// Error names the call, the result in words and what it was about.
 func (e *Error) Error() string {
 	if e.Detail == "" {
 		return fmt.Sprintf("%s: %v", e.Call, e.Result)

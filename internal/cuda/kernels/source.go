@@ -58,7 +58,9 @@ func SourceHash() string {
 type Elem uint8
 
 const (
+	// Float64 is double in the sources.
 	Float64 Elem = iota
+	// Float32 is float in the sources.
 	Float32
 )
 
