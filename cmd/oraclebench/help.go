@@ -1,10 +1,11 @@
 package main
 
 import (
-	"fedrspo/internal/cli"
 	"flag"
 	"fmt"
 	"io"
+
+	"fedrspo/internal/cli"
 )
 
 var groups = []struct {
@@ -61,6 +62,7 @@ Columns:
               of |w-w*|²/2, computed by the linear minimiser; interior is the
               share of them that the interior point method gave
 
-Exit codes: 0 done, 1 failed or contract broken, 2 a mistake in the flags.
+Exit codes: 0 done, 1 failed or contract broken, 2 a mistake in the flags,
+130 interrupted, after printing what was finished.
 `)
 }

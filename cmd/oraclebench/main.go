@@ -4,7 +4,7 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -12,67 +12,41 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"fedrspo/internal/cli"
 	"fedrspo/oracle/bench"
 	"fedrspo/run"
 
 	"golang.org/x/term"
 )
 
-// Exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-)
-
 func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // command runs the program and returns its exit code.
 func command(args []string, stdout, stderr io.Writer) int {
-	out := &checkedWriter{w: stdout}
-	err := dispatch(args, out, stderr)
-	if err == nil {
-		err = out.err
-	}
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintf(stderr, "oraclebench: %s\n", strings.Join(strings.Fields(err.Error()), " "))
-	var usage usageError
-	if errors.As(err, &usage) || errors.Is(err, bench.ErrProblem) {
-		fmt.Fprintln(stderr, "Run oraclebench -h for the flags.")
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// checkedWriter remembers the first failure, so that a full disk or a closed
-// pipe behind standard output makes the program fail.
-type checkedWriter struct {
-	w   io.Writer
-	err error
-}
-
-func (c *checkedWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	if err != nil {
-		err = fmt.Errorf("standard output: %w", err)
-		c.err = cmp.Or(c.err, err)
-	}
-	return n, err
-}
-
-func dispatch(args []string, stdout, stderr io.Writer) error {
-	o, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		o.help(stdout)
-		return nil
-	}
-	if err != nil {
+	kept := "what was finished is printed"
+	return cli.Main("oraclebench", stdout, stderr, func() string { return "interrupted; " + kept }, func(ctx context.Context, stdout io.Writer) error {
+		o, err := parse(args)
+		if errors.Is(err, flag.ErrHelp) {
+			o.help(stdout)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if o.mode == modeExport {
+			kept = "nothing is written"
+		}
+		err = dispatch(ctx, o, stdout, stderr)
+		if errors.Is(err, bench.ErrProblem) {
+			err = cli.UsageError{Err: err}
+		}
 		return err
-	}
+	})
+}
+
+// dispatch does what the flags say.
+func dispatch(ctx context.Context, o *options, stdout, stderr io.Writer) (err error) {
 	r := &report{Machine: bench.ThisMachine(), options: o, progress: stderr}
 	r.Version = run.BuildVersion(r.Machine.Kernel)
 	if f, ok := stderr.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
@@ -80,23 +54,23 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 	}
 	switch o.mode {
 	case modeExport:
-		return r.export(stdout)
+		return r.export(ctx, stdout)
 	case modeGoals:
-		err = r.goals()
+		err = r.goals(ctx)
 	case modeGrowth:
-		err = bench.MeasureGrowth(o.seed, o.workers, o.duration, r.observe)
+		err = bench.MeasureGrowth(ctx, o.seed, o.workers, o.duration, r.observe)
 	case modeContract:
 		var c bench.Contract
-		c, err = bench.CheckContract(o.height, o.width, o.contract, o.seed, o.workers[0])
+		c, err = bench.CheckContract(ctx, o.height, o.width, o.contract, o.seed, o.workers[0])
 		r.Contract = &c
 	default:
-		err = r.measure()
+		err = r.measure(ctx)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	if o.json {
-		err = json.NewEncoder(stdout).Encode(r)
+		err = errors.Join(err, json.NewEncoder(stdout).Encode(r))
 	} else {
 		r.print(stdout)
 	}
@@ -124,10 +98,10 @@ func (r *report) observe(x bench.Result) {
 	fmt.Fprintf(r.progress, "%s %s, lambda %v, %v predictions: %.4g µs\n", x.Oracle, x.Operation, x.Lambda, x.Predictions, x.Nanoseconds/1000)
 }
 
-func (r *report) measure() error {
+func (r *report) measure(ctx context.Context) error {
 	for _, p := range r.options.problems() {
 		for _, workers := range r.options.workers {
-			results, err := bench.Measure(p, workers, r.options.duration)
+			results, err := bench.Measure(ctx, p, workers, r.options.duration)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.Oracle, err)
 			}
@@ -139,7 +113,7 @@ func (r *report) measure() error {
 	return nil
 }
 
-func (r *report) goals() (err error) {
+func (r *report) goals(ctx context.Context) (err error) {
 	var peers *bench.Peers
 	if name := r.options.peers; name != "" {
 		f, err := os.Open(name)
@@ -151,12 +125,12 @@ func (r *report) goals() (err error) {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	r.Goals, err = bench.MeasureGoals(r.options.seed, r.options.duration, peers, r.observe)
+	r.Goals, err = bench.MeasureGoals(ctx, r.options.seed, r.options.duration, peers, r.observe)
 	return err
 }
 
 // export writes the file whole or not at all.
-func (r *report) export(stdout io.Writer) (err error) {
+func (r *report) export(ctx context.Context, stdout io.Writer) (err error) {
 	name := r.options.export
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
 	if err != nil {
@@ -167,7 +141,7 @@ func (r *report) export(stdout io.Writer) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	err = bench.Export(f, r.options.problems(), r.options.rows, r.options.duration)
+	err = bench.Export(ctx, f, r.options.problems(), r.options.rows, r.options.duration)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}

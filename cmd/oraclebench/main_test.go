@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fedrspo/internal/cli"
+	"fedrspo/oracle/bench"
 )
 
 // runs the command and returns its exit code and output.
@@ -22,7 +28,7 @@ var small = []string{"-duration", "1us", "-instances", "16", "-batch", "4"}
 
 func TestTable(t *testing.T) {
 	code, out, stderr := runs(append(small, "-grid", "5x4", "-dim", "8", "-workers", "1,2", "-warm", "0,3")...)
-	if code != exitOK || stderr != "" {
+	if code != cli.OK || stderr != "" {
 		t.Fatal(code, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -47,7 +53,7 @@ func TestJSON(t *testing.T) {
 			Ratio  float64 `json:"ratio_to_linear"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.OK {
 		t.Fatal(code, stderr, err)
 	}
 	if len(r.Results) != 2 || r.Results[1].Lambda != "2" || r.Results[1].Oracle != "knapsack" || !(r.Results[1].Ratio > 0) {
@@ -57,7 +63,7 @@ func TestJSON(t *testing.T) {
 
 func TestContract(t *testing.T) {
 	code, out, stderr := runs("-contract", "30", "-grid", "6")
-	if code != exitOK || !strings.Contains(out, "All answers are within the contract.") {
+	if code != cli.OK || !strings.Contains(out, "All answers are within the contract.") {
 		t.Error(code, out, stderr)
 	}
 }
@@ -65,14 +71,14 @@ func TestContract(t *testing.T) {
 func TestExport(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.npz")
 	args := []string{"-duration", "1us", "-instances", "64", "-oracle", "topk", "-rows", "3", "-export"}
-	if code, _, stderr := runs(append(args, name)...); code != exitOK {
+	if code, _, stderr := runs(append(args, name)...); code != cli.OK {
 		t.Fatal(code, stderr)
 	}
 	if info, err := os.Stat(name); err != nil || info.Size() == 0 {
 		t.Error(info, err)
 	}
 	missing := filepath.Join(t.TempDir(), "no", "x.npz")
-	if code, _, stderr := runs(append(args, missing)...); code != exitFailed || strings.Count(stderr, "\n") != 1 {
+	if code, _, stderr := runs(append(args, missing)...); code != cli.Failed || strings.Count(stderr, "\n") != 1 {
 		t.Error(code, stderr)
 	}
 	entries, err := os.ReadDir(filepath.Dir(name))
@@ -85,7 +91,7 @@ func TestExport(t *testing.T) {
 func TestHelp(t *testing.T) {
 	code, out, _ := runs("-h")
 	o, err := parse(nil)
-	if code != exitOK || err != nil {
+	if code != cli.OK || err != nil {
 		t.Fatal(code, err)
 	}
 	o.fs.VisitAll(func(f *flag.Flag) {
@@ -100,7 +106,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A mistake in the flags is one line and a hint, and exit code 2.
+// A mistake in the flags is one line with a hint, and exit code 2.
 func TestUsage(t *testing.T) {
 	for _, args := range []string{
 		"-oracle matching", "-oracle path,", "-grid 1", "-grid 12x", "-grid 65", "-grid a", "-dim -1", "-dim 1", "-dim 2000", "-batch 0", "-batch x",
@@ -111,11 +117,44 @@ func TestUsage(t *testing.T) {
 		"-oracle dijkstra -lambda 2", "-oracle dijkstra -predictions good",
 	} {
 		code, out, stderr := runs(strings.Split(args, " ")...)
-		if code != exitUsage || out != "" || strings.Count(stderr, "\n") != 2 || !strings.HasPrefix(stderr, "oraclebench: ") {
+		if code != cli.Usage || out != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "oraclebench: ") || !strings.HasSuffix(stderr, " (oraclebench -h explains the flags)\n") {
 			t.Errorf("%s: exit code %d, %q, %q", args, code, out, stderr)
 		}
 	}
-	if code, _, stderr := runs("-goals", "-peers", filepath.Join(t.TempDir(), "none")); code != exitFailed || strings.Count(stderr, "\n") != 1 {
+	if code, _, stderr := runs("-goals", "-peers", filepath.Join(t.TempDir(), "none")); code != cli.Failed || strings.Count(stderr, "\n") != 1 {
 		t.Error(code, stderr)
+	}
+}
+
+// An interruption prints what is finished.
+func TestInterrupted(t *testing.T) {
+	for _, args := range [][]string{{"-goals"}, {"-growth"}, {"-contract", "50"}, {"-oracle", "knapsack"}, {"-oracle", "knapsack", "-json"}} {
+		o, err := parse(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var out, stderr bytes.Buffer
+		err = dispatch(ctx, o, &out, &stderr)
+		if !errors.Is(err, context.Canceled) || out.Len() == 0 {
+			t.Errorf("%v: %v, %q", args, err, out.String())
+		}
+		if word := string(bench.GoalMet); strings.Contains(out.String(), "| "+word+" |  |") {
+			t.Errorf("%v: a goal is met that was not measured:\n%s", args, out.String())
+		}
+	}
+	name := filepath.Join(t.TempDir(), "x.npz")
+	o, err := parse([]string{"-export", name, "-oracle", "topk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := dispatch(ctx, o, io.Discard, io.Discard); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(name)); err != nil || len(entries) > 0 {
+		t.Errorf("left over: %v, %v", entries, err)
 	}
 }

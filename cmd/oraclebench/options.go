@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"fedrspo/internal/cli"
 	"fedrspo/oracle/bench"
 )
 
@@ -55,13 +56,6 @@ type options struct {
 	contract         int
 }
 
-// usageError is a mistake on the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // text is the flags that need more than package flag parses.
 type text struct{ oracle, grid, batch, workers, lambda, predictions, warm string }
 
@@ -95,9 +89,9 @@ func parse(args []string) (*options, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return o, err
 	case err != nil:
-		return o, usageError{err}
+		return o, cli.UsageError{Err: err}
 	case fs.NArg() > 0:
-		return o, usagef("unexpected argument %q; settings are flags, as in -oracle path", fs.Arg(0))
+		return o, cli.Usagef("unexpected argument %q; settings are flags, as in -oracle path", fs.Arg(0))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -106,7 +100,7 @@ func parse(args []string) (*options, error) {
 		on   bool
 	}{{modeExport, given["export"]}, {modeGoals, goals}, {modeGrowth, growth}, {modeContract, given["contract"]}} {
 		if m.on && o.mode != modeMeasure {
-			return o, usagef("-%s and -%s exclude each other", o.mode, m.mode)
+			return o, cli.Usagef("-%s and -%s exclude each other", o.mode, m.mode)
 		}
 		if m.on {
 			o.mode = m.mode
@@ -125,7 +119,7 @@ func (o *options) resolve(t text) (err error) {
 	}
 	for _, name := range o.oracles {
 		if !slices.Contains(bench.Oracles(), name) {
-			return usagef("oracle %q, want %s or all", name, strings.Join(bench.Oracles(), ", "))
+			return cli.Usagef("oracle %q, want %s or all", name, strings.Join(bench.Oracles(), ", "))
 		}
 	}
 	h, w, wide := strings.Cut(t.grid, "x")
@@ -136,7 +130,7 @@ func (o *options) resolve(t text) (err error) {
 	o.height, errH = strconv.Atoi(h)
 	o.width, errW = strconv.Atoi(w)
 	if errH != nil || errW != nil {
-		return usagef("grid %q, want cells a side as in 12, or height and width as in 12x18", t.grid)
+		return cli.Usagef("grid %q, want cells a side as in 12, or height and width as in 12x18", t.grid)
 	}
 	if o.batches, err = list("batch", t.batch, count); err != nil {
 		return err
@@ -177,7 +171,7 @@ func list[T any](name, text string, parse func(string) (T, error)) ([]T, error) 
 	for _, s := range strings.Split(text, ",") {
 		x, err := parse(strings.TrimSpace(s))
 		if err != nil {
-			return nil, usagef("-%s: %w", name, err)
+			return nil, cli.Usagef("-%s: %w", name, err)
 		}
 		out = append(out, x)
 	}
@@ -189,9 +183,9 @@ func (o *options) check(given map[string]bool) error {
 	for name := range given {
 		if !slices.Contains(effective[o.mode], name) {
 			if o.mode == modeMeasure {
-				return usagef("-%s has no effect here", name)
+				return cli.Usagef("-%s has no effect here", name)
 			}
-			return usagef("-%s has no effect with -%s", name, o.mode)
+			return cli.Usagef("-%s has no effect with -%s", name, o.mode)
 		}
 	}
 	has := func(names ...string) bool {
@@ -199,19 +193,19 @@ func (o *options) check(given map[string]bool) error {
 	}
 	switch {
 	case o.mode == modeContract && o.contract < 1:
-		return usagef("-contract %d, want 1 or more instances", o.contract)
+		return cli.Usagef("-contract %d, want 1 or more instances", o.contract)
 	case o.mode == modeContract && len(o.workers) > 1:
-		return usagef("-contract takes one number of workers, got %d", len(o.workers))
+		return cli.Usagef("-contract takes one number of workers, got %d", len(o.workers))
 	case o.mode == modeExport && o.export == "":
-		return usagef("-export needs the name of a file")
+		return cli.Usagef("-export needs the name of a file")
 	case o.rows < 1:
-		return usagef("-rows %d, want 1 or more", o.rows)
+		return cli.Usagef("-rows %d, want 1 or more", o.rows)
 	case o.dim < 0 || o.instances < 0:
-		return usagef("-dim and -instances must not be negative")
+		return cli.Usagef("-dim and -instances must not be negative")
 	case o.duration <= 0:
-		return usagef("-duration %v, want more than 0", o.duration)
+		return cli.Usagef("-duration %v, want more than 0", o.duration)
 	case slices.Max(o.workers) > 1024:
-		return usagef("-workers %d, want at most 1024", slices.Max(o.workers))
+		return cli.Usagef("-workers %d, want at most 1024", slices.Max(o.workers))
 	}
 	if o.mode == modeContract && !given["workers"] {
 		o.workers = []int{runtime.GOMAXPROCS(0)}
@@ -227,13 +221,13 @@ func (o *options) check(given map[string]bool) error {
 			{"warm", has(bench.Path, bench.Polyhedron)},
 		} {
 			if given[c.flag] && !c.ok {
-				return usagef("-%s has no effect on oracle %s", c.flag, strings.Join(o.oracles, ", "))
+				return cli.Usagef("-%s has no effect on oracle %s", c.flag, strings.Join(o.oracles, ", "))
 			}
 		}
 		// What is wrong should say so before the first measurement.
 		for _, p := range o.problems() {
 			if err := p.Check(); err != nil {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -95,8 +96,9 @@ type Contract struct {
 // answer of accuracy 1e-12, and the violation at most 1e-9. Instances go
 // through all pairs of endpoints, all qualities of predictions, lambda from 0.05
 // to 100 and several kinds of negative costs; a third have warm starts. The
-// result does not depend on the number of workers.
-func CheckContract(height, width, n int, seed int64, workers int) (Contract, error) {
+// result does not depend on the number of workers. When ctx ends it returns the
+// instances checked by then and the error of ctx.
+func CheckContract(ctx context.Context, height, width, n int, seed int64, workers int) (Contract, error) {
 	p := Problem{Oracle: Path, Height: height, Width: width, Lambda: Fixed(1), Batch: 1, Instances: max(n, 1), Seed: seed}
 	switch err := p.Check(); {
 	case err != nil:
@@ -128,6 +130,9 @@ func CheckContract(height, width, n int, seed int64, workers int) (Contract, err
 					return
 				}
 				for i := k; i < n; i += len(f.sets) {
+					if errs[worker] = ctx.Err(); errs[worker] != nil {
+						return
+					}
 					if outcomes[i], err = checker.check(i); err != nil {
 						errs[worker] = fmt.Errorf("instance %d: %w", i, err)
 						return
@@ -137,12 +142,7 @@ func CheckContract(height, width, n int, seed int64, workers int) (Contract, err
 		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return c, err
-		}
-	}
-	for _, o := range outcomes {
+	for _, o := range outcomes { // those not reached count nothing
 		c.Groups[o.group].merge(o.ContractGroup)
 		c.Total.merge(o.ContractGroup)
 		if o.warm {
@@ -150,6 +150,11 @@ func CheckContract(height, width, n int, seed int64, workers int) (Contract, err
 		}
 		if c.First == "" {
 			c.First = o.broken
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return c, err
 		}
 	}
 	return c, nil

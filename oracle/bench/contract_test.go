@@ -13,19 +13,19 @@ import (
 // The accuracy contract holds, and what is found does not depend on the number
 // of workers.
 func TestContract(t *testing.T) {
-	one, err := CheckContract(7, 6, 150, 5, 1)
+	one, err := CheckContract(t.Context(), 7, 6, 150, 5, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if one.Total.Broken > 0 || one.Total.Instances != 150 || one.Warm == 0 || one.Total.Interior == 0 || one.Total.Interior == 150 {
 		t.Errorf("%+v", one)
 	}
-	three, err := CheckContract(7, 6, 150, 5, 3)
+	three, err := CheckContract(t.Context(), 7, 6, 150, 5, 3)
 	if err != nil || !reflect.DeepEqual(one, three) {
 		t.Errorf("three workers found %+v, one %+v, %v", three, one, err)
 	}
 	for _, bad := range [][4]int{{1, 5, 10, 1}, {5, 5, 0, 1}, {5, 5, 10, 0}} {
-		if _, err := CheckContract(bad[0], bad[1], bad[2], 1, bad[3]); !errors.Is(err, ErrProblem) {
+		if _, err := CheckContract(t.Context(), bad[0], bad[1], bad[2], 1, bad[3]); !errors.Is(err, ErrProblem) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}

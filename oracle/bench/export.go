@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,7 +36,8 @@ type exportedCase struct {
 // and by set, for paths the row-major cells NAME.source and NAME.sink [sets],
 // for knapsacks NAME.a [sets, d] and NAME.b [sets], for top-k NAME.k [sets], and
 // for polyhedra {0 <= w <= 1, A w <= b} NAME.A [sets, m, d] and NAME.b [sets, m].
-func Export(out io.Writer, problems []Problem, rows int, duration time.Duration) error {
+// When ctx ends it returns its error at once, and what is written is no file.
+func Export(ctx context.Context, out io.Writer, problems []Problem, rows int, duration time.Duration) error {
 	npz := newNPZ(out)
 	var meta struct {
 		Machine Machine        `json:"machine"`
@@ -48,11 +50,11 @@ func Export(out io.Writer, problems []Problem, rows int, duration time.Duration)
 		if p.Oracle != Dijkstra {
 			c.Name = fmt.Sprintf("%s-%v-%v", p.Oracle, p.Predictions, p.Lambda)
 		}
-		w, err := newWorkload(p)
+		w, err := newWorkload(ctx, p)
 		if err != nil {
 			return err
 		}
-		if c.Results, err = w.measure(1, duration); err != nil {
+		if c.Results, err = w.measure(ctx, 1, duration); err != nil {
 			return err
 		}
 		if err := w.export(npz, c.Name, rows); err != nil {

@@ -73,7 +73,7 @@ func TestExport(t *testing.T) {
 		problems = append(problems, problemOf(name))
 	}
 	var buf bytes.Buffer
-	if err := Export(&buf, problems, 10, time.Microsecond); err != nil {
+	if err := Export(t.Context(), &buf, problems, 10, time.Microsecond); err != nil {
 		t.Fatal(err)
 	}
 	arrays := readNPZ(t, buf.Bytes())

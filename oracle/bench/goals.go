@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -123,9 +124,11 @@ func ReadPeers(r io.Reader) (*Peers, error) {
 }
 
 // MeasureGoals measures everything that has a goal, for the given duration each,
-// with one worker. peers may be nil. Results go to observe as they come.
-func MeasureGoals(seed int64, duration time.Duration, peers *Peers, observe func(Result)) ([]Goal, error) {
-	m := goalMeter{seed: seed, duration: duration, observe: observe}
+// with one worker. peers may be nil. Results go to observe as they come. When ctx
+// ends it returns its error at once, with the goals whose measurement that left
+// undone NotMeasured.
+func MeasureGoals(ctx context.Context, seed int64, duration time.Duration, peers *Peers, observe func(Result)) ([]Goal, error) {
+	m := goalMeter{ctx: ctx, seed: seed, duration: duration, observe: observe}
 	goals := []Goal{
 		m.shortest(false), m.shortest(true),
 		m.path(Goal{Name: "path projection, lambda 0.2 to 2, good predictions, cold", Must: 17, Want: 8}, 0, []Quality{Good}, fixedLambdas),
@@ -147,10 +150,20 @@ var (
 
 // goalMeter measures goals until the first error.
 type goalMeter struct {
+	ctx      context.Context
 	seed     int64
 	duration time.Duration
 	observe  func(Result)
 	err      error
+}
+
+// judge is g's verdict, none after an error.
+func (m *goalMeter) judge(g *Goal) {
+	if m.err != nil {
+		*g = Goal{Name: g.Name, Must: g.Must, Want: g.Want, Unit: g.Unit, Verdict: NotMeasured}
+		return
+	}
+	g.judge()
 }
 
 func (m *goalMeter) measure(p Problem) []Result {
@@ -159,7 +172,7 @@ func (m *goalMeter) measure(p Problem) []Result {
 	}
 	p.Seed, p.Batch, p.Instances = m.seed, 64, 4096
 	var results []Result
-	results, m.err = Measure(p, 1, m.duration)
+	results, m.err = Measure(m.ctx, p, 1, m.duration)
 	for _, r := range results {
 		m.observe(r)
 	}
@@ -175,7 +188,7 @@ func (m *goalMeter) shortest(labels bool) Goal {
 		g.Obtained = r.Nanoseconds / 1000
 		g.Parts = fmt.Sprintf("best runs %s", number(r.Best/1000))
 	}
-	g.judge()
+	m.judge(&g)
 	return g
 }
 
@@ -191,23 +204,22 @@ func (m *goalMeter) path(g Goal, warm float64, qualities []Quality, lambdas []La
 			}
 		}
 	}
-	g.judge()
+	m.judge(&g)
 	return g
 }
 
 func (m *goalMeter) trajectory() Goal {
 	g := Goal{Name: "mean over a simulated training (no recorded one)", Must: 20, Want: 5, Unit: "x"}
-	if m.err != nil {
-		return g
-	}
 	var results []Result
-	results, m.err = MeasureTrajectory(12, 12, m.seed, m.duration)
+	if m.err == nil {
+		results, m.err = MeasureTrajectory(m.ctx, 12, 12, m.seed, m.duration)
+	}
 	for _, r := range results {
 		m.observe(r)
 		g.Obtained = r.Ratio
 		g.Parts = fmt.Sprintf("%.3g %% by the interior point method", 100*r.Interior)
 	}
-	g.judge()
+	m.judge(&g)
 	return g
 }
 
@@ -222,7 +234,7 @@ func (m *goalMeter) knapsack(operation string, must float64) Goal {
 			}
 		}
 	}
-	g.judge()
+	m.judge(&g)
 	return g
 }
 

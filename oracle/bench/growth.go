@@ -1,6 +1,9 @@
 package bench
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // InstancesFor returns how many instances of dimension d to measure: thousands,
 // but fewer of large ones.
@@ -10,10 +13,10 @@ func InstancesFor(d int) int { return min(4096, max(512, 4096*144/d)) }
 // grids with 12, 18, 24 and 30 cells a side, at lambda 1 and calibrated, cold and
 // after a change of 3 %, with one worker; and batches of 1 to 1024 on the
 // smallest grid at lambda 1 with each number of workers. Predictions are good.
-// Results go to observe as they come.
-func MeasureGrowth(seed int64, workers []int, duration time.Duration, observe func(Result)) error {
+// Results go to observe as they come. When ctx ends it returns its error at once.
+func MeasureGrowth(ctx context.Context, seed int64, workers []int, duration time.Duration, observe func(Result)) error {
 	measure := func(p Problem, workers int) error {
-		results, err := Measure(p, workers, duration)
+		results, err := Measure(ctx, p, workers, duration)
 		for _, r := range results {
 			observe(r)
 		}

@@ -16,7 +16,7 @@ func problemOf(name string) Problem {
 
 func mustWorkload(t *testing.T, p Problem) *workload {
 	t.Helper()
-	w, err := newWorkload(p)
+	w, err := newWorkload(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestCheckProblem(t *testing.T) {
 			t.Fatal(err)
 		}
 		spoil(&p)
-		if _, err := Measure(p, 1, 1); !errors.Is(err, ErrProblem) {
+		if _, err := Measure(t.Context(), p, 1, 1); !errors.Is(err, ErrProblem) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -64,16 +65,16 @@ type Result struct {
 
 // Measure times the linear minimiser of p and, except for Dijkstra, its
 // projection, for the given duration each. It returns a Result for both, the
-// linear one first.
-func Measure(p Problem, workers int, duration time.Duration) ([]Result, error) {
-	w, err := newWorkload(p)
+// linear one first. When ctx ends it returns its error at once.
+func Measure(ctx context.Context, p Problem, workers int, duration time.Duration) ([]Result, error) {
+	w, err := newWorkload(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return w.measure(workers, duration)
+	return w.measure(ctx, workers, duration)
 }
 
-func (w *workload) measure(workers int, duration time.Duration) ([]Result, error) {
+func (w *workload) measure(ctx context.Context, workers int, duration time.Duration) ([]Result, error) {
 	if workers < 1 || workers > 1024 {
 		return nil, fmt.Errorf("%d workers, want 1 to 1024: %w", workers, ErrProblem)
 	}
@@ -87,13 +88,13 @@ func (w *workload) measure(workers int, duration time.Duration) ([]Result, error
 	runtime.GC()
 	runtime.LockOSThread() // of the clock
 	defer runtime.UnlockOSThread()
-	if err := interleave(tracks, duration, w.ordered); err != nil {
+	if err := interleave(ctx, tracks, duration, w.ordered); err != nil {
 		return nil, err
 	}
 	var out []Result
 	for _, t := range tracks {
 		r := t.result()
-		if err := w.certify(&r, t.project); err != nil {
+		if err := w.certify(ctx, &r, t.project); err != nil {
 			return nil, err
 		}
 		out = append(out, r)
@@ -106,7 +107,7 @@ func (w *workload) measure(workers int, duration time.Duration) ([]Result, error
 
 // interleave runs the tracks in turns until each has run for the duration and,
 // if whole, through all instances.
-func interleave(tracks []*track, duration time.Duration, whole bool) error {
+func interleave(ctx context.Context, tracks []*track, duration time.Duration, whole bool) error {
 	over := func(t *track) bool { return t.spent >= duration && (!whole || t.solves >= t.total) }
 	for {
 		least := tracks[0]
@@ -119,6 +120,9 @@ func interleave(tracks []*track, duration time.Duration, whole bool) error {
 			if !slices.ContainsFunc(tracks, func(t *track) bool { return !over(t) }) {
 				return nil
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		for until := least.spent + turn; least.spent < until; {
 			if err := least.step(); err != nil {
@@ -259,7 +263,7 @@ func (t *track) result() Result {
 }
 
 // certify solves a sample of the instances again and checks the answers.
-func (w *workload) certify(r *Result, project bool) error {
+func (w *workload) certify(ctx context.Context, r *Result, project bool) error {
 	solvers := make([]*oracle.Solver, len(w.sets))
 	exact := make([]oracle.Linear, len(w.sets))
 	for k := range solvers {
@@ -273,6 +277,9 @@ func (w *workload) certify(r *Result, project bool) error {
 	dst, scratch := make([]float64, w.d), newCertificate(w.d)
 	interior := 0
 	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		row := i * w.total / n
 		k := w.client(row)
 		var (

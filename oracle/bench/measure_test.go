@@ -17,7 +17,7 @@ func TestMeasure(t *testing.T) {
 			for _, workers := range []int{1, 2} {
 				p := problemOf(name)
 				p.Warm = warm
-				results, err := Measure(p, workers, time.Millisecond)
+				results, err := Measure(t.Context(), p, workers, time.Millisecond)
 				if err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
@@ -41,10 +41,10 @@ func TestMeasure(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Measure(problemOf(Path), 0, time.Second); !errors.Is(err, ErrProblem) {
+	if _, err := Measure(t.Context(), problemOf(Path), 0, time.Second); !errors.Is(err, ErrProblem) {
 		t.Error(err)
 	}
-	if _, err := Measure(problemOf(Path), 1, 0); !errors.Is(err, ErrProblem) {
+	if _, err := Measure(t.Context(), problemOf(Path), 1, 0); !errors.Is(err, ErrProblem) {
 		t.Error(err)
 	}
 }
@@ -112,7 +112,7 @@ func TestCertificate(t *testing.T) {
 
 // A simulated training ends near its final predictions and is measured whole.
 func TestTrajectory(t *testing.T) {
-	results, err := MeasureTrajectory(4, 4, 1, time.Microsecond)
+	results, err := MeasureTrajectory(t.Context(), 4, 4, 1, time.Microsecond)
 	if err != nil || len(results) != 2 {
 		t.Fatal(results, err)
 	}

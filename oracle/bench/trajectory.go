@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -25,12 +26,12 @@ const (
 // ones, at the calibrated lambda, and every projection but a sample's first
 // starts from its last. It returns what Measure returns for the mean over the
 // training. It stands in for a recorded training; it is none.
-func MeasureTrajectory(height, width int, seed int64, duration time.Duration) ([]Result, error) {
+func MeasureTrajectory(ctx context.Context, height, width int, seed int64, duration time.Duration) ([]Result, error) {
 	p := Problem{
 		Oracle: Path, Height: height, Width: width, Predictions: Medium, Lambda: Calibrated(1),
 		Batch: trajectorySamples, Instances: maxClients * trajectorySamples, Seed: seed,
 	}
-	w, err := newWorkload(p)
+	w, err := newWorkload(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,9 @@ func MeasureTrajectory(height, width int, seed int64, duration time.Duration) ([
 	step := 1 - math.Exp(-1.0/trajectoryPace)
 	for epoch := range trajectoryEpochs {
 		for i := range samples {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			w.starts[epoch*samples+i] = append([]uint64(nil), warm[i].Words...)
 			theta := lossPoint(w.row(costs, i), w.row(now, i))
 			// A batch of every client an epoch: clients recur in the same order.
@@ -68,7 +72,7 @@ func MeasureTrajectory(height, width int, seed int64, duration time.Duration) ([
 		}
 		w.costs = append(w.costs, costs...)
 	}
-	return w.measure(1, duration)
+	return w.measure(ctx, 1, duration)
 }
 
 // predictions draws predictions of every row's costs.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 
@@ -58,7 +59,7 @@ func (w *workload) row(x []float64, i int) []float64 { return x[i*w.d : (i+1)*w.
 
 // newWorkload draws the instances of p. Instance i depends on the seed and i
 // alone.
-func newWorkload(p Problem) (*workload, error) {
+func newWorkload(ctx context.Context, p Problem) (*workload, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -74,6 +75,9 @@ func newWorkload(p Problem) (*workload, error) {
 	predicted := make([]float64, 0, w.total*d)
 	counts := make([]float64, len(f.sets))
 	for i := range w.total {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		r := stream.New(stream.Key{Seed: p.Seed, Purpose: "bench " + p.Oracle, Client: i})
 		c := f.costs(r)
 		w.costs = append(w.costs, c...)
@@ -88,7 +92,7 @@ func newWorkload(p Problem) (*workload, error) {
 		w.lambda[k] = p.Lambda.of(w.lambda[k]/counts[k], f.sets[k].Radius())
 	}
 	if p.Warm > 0 {
-		if err := w.warmUp(predicted); err != nil {
+		if err := w.warmUp(ctx, predicted); err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +102,7 @@ func newWorkload(p Problem) (*workload, error) {
 
 // warmUp solves every instance, keeps what the solver remembers and then
 // changes the predictions.
-func (w *workload) warmUp(predicted []float64) error {
+func (w *workload) warmUp(ctx context.Context, predicted []float64) error {
 	projectors := make([]oracle.Projector, len(w.sets))
 	for k, set := range w.sets {
 		projectors[k] = set.NewProjector()
@@ -106,6 +110,9 @@ func (w *workload) warmUp(predicted []float64) error {
 	w.starts = make([][]uint64, w.total)
 	dst := make([]float64, w.d)
 	for i := range w.total {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		k := w.client(i)
 		var warm oracle.Warm
 		before := w.row(predicted, i)
