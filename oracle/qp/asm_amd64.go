@@ -233,3 +233,13 @@ func star5Scalar(count int, heads *int32, to *int32, apart int, cond *float64, i
 //
 //go:noescape
 func star9Scalar(count int, heads *int32, to *int32, apart int, cond *float64, inverse *float64, all *float64)
+
+// sweepEightAVX is a pass of pathWolfe's labels in the given order.
+//
+//go:noescape
+func sweepEightAVX(order *int32, count int, label *uint64, cost *float64, stride int) (changed uint64)
+
+// sweepFourAVX is a pass of pathWolfe's labels in the given order.
+//
+//go:noescape
+func sweepFourAVX(order *int32, count int, label *uint64, cost *float64, stride int) (changed uint64)

@@ -4602,3 +4602,78 @@ head:
 	JNZ         head
 	VZEROUPPER
 	RET
+
+// func sweepEightAVX(order *int32, count int, label *uint64, cost *float64, stride int) (changed uint64)
+// Requires: AVX
+TEXT ·sweepEightAVX(SB), NOSPLIT, $0-48
+	MOVQ   order+0(FP), SI
+	MOVQ   count+8(FP), CX
+	MOVQ   label+16(FP), DI
+	MOVQ   cost+24(FP), R8
+	MOVQ   stride+32(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   DI, R9
+	SUBQ   DX, R9
+	LEAQ   (DI)(DX*1), R10
+	LEAQ   (SI)(CX*4), SI
+	NEGQ   CX
+	VXORPD X5, X5, X5
+
+loop:
+	MOVLQSX (SI)(CX*4), BX
+	VMOVSD  (R9)(BX*8), X0
+	VMOVSD  (R10)(BX*8), X1
+	VMOVSD  -8(R9)(BX*8), X2
+	VMINSD  8(R9)(BX*8), X0, X0
+	VMINSD  -8(R10)(BX*8), X1, X1
+	VMINSD  8(R10)(BX*8), X2, X2
+	VMINSD  -8(DI)(BX*8), X0, X0
+	VMINSD  8(DI)(BX*8), X1, X1
+	VMINSD  X2, X0, X0
+	VMINSD  X1, X0, X0
+	VADDSD  (R8)(BX*8), X0, X0
+	VMOVSD  (DI)(BX*8), X3
+	VXORPD  X3, X0, X3
+	VORPD   X3, X5, X5
+	VMOVSD  X0, (DI)(BX*8)
+	INCQ    CX
+	JNZ     loop
+	VMOVQ   X5, AX
+	MOVQ    AX, changed+40(FP)
+	VZEROUPPER
+	RET
+
+// func sweepFourAVX(order *int32, count int, label *uint64, cost *float64, stride int) (changed uint64)
+// Requires: AVX
+TEXT ·sweepFourAVX(SB), NOSPLIT, $0-48
+	MOVQ   order+0(FP), SI
+	MOVQ   count+8(FP), CX
+	MOVQ   label+16(FP), DI
+	MOVQ   cost+24(FP), R8
+	MOVQ   stride+32(FP), DX
+	SHLQ   $0x03, DX
+	MOVQ   DI, R9
+	SUBQ   DX, R9
+	LEAQ   (DI)(DX*1), R10
+	LEAQ   (SI)(CX*4), SI
+	NEGQ   CX
+	VXORPD X5, X5, X5
+
+loop:
+	MOVLQSX (SI)(CX*4), BX
+	VMOVSD  (R9)(BX*8), X0
+	VMOVSD  (R10)(BX*8), X1
+	VMINSD  -8(DI)(BX*8), X0, X0
+	VMINSD  8(DI)(BX*8), X1, X1
+	VMINSD  X1, X0, X0
+	VADDSD  (R8)(BX*8), X0, X0
+	VMOVSD  (DI)(BX*8), X3
+	VXORPD  X3, X0, X3
+	VORPD   X3, X5, X5
+	VMOVSD  X0, (DI)(BX*8)
+	INCQ    CX
+	JNZ     loop
+	VMOVQ   X5, AX
+	MOVQ    AX, changed+40(FP)
+	VZEROUPPER
+	RET

@@ -68,12 +68,14 @@ func (m *bandMatrix) vector() []float64 {
 // at is the number in edge of the conductance between nodes i < j.
 func (m *bandMatrix) at(i, j int) int { return i*m.stride + j - i - 1 }
 
-// clearBand sets the conductances between nodes to 0. The padding and the rows
-// after the last node stay 0 as long as all numbers are finite.
-func (m *bandMatrix) clearBand() {
-	for i := range m.n {
+// clearRows sets the conductances between nodes to 0 in rows i to end-1, as far
+// as there are nodes, and returns end. The padding and the rows after the last
+// node stay 0 as long as all numbers are finite.
+func (m *bandMatrix) clearRows(i, end int) int {
+	for ; i < min(end, m.n); i++ {
 		clear(m.edge[i*m.stride*m.lanes:][:m.band*m.lanes])
 	}
+	return end
 }
 
 // clearLane sets all conductances of lane l to 0, and those of the padding: what

@@ -32,6 +32,19 @@ func vectorBest() vectorLevel {
 // other.
 func lanesPay() bool { return vectorActive != vectorGo }
 
+// sweep is sweepGo.
+func (q *pathWolfe) sweep() uint64 {
+	run := sweepFourAVX
+	switch {
+	case vectorActive == vectorGo:
+		return q.sweepGo()
+	case q.f.eight:
+		run = sweepEightAVX
+	}
+	// A grid has two cells at least, so that the order is not empty.
+	return run(&q.order[0], len(q.order), &q.label[0], &q.g[0], q.f.stride)
+}
+
 // eliminate eliminates rows i to i+3.
 func (m *bandMatrix) eliminate(i int) {
 	lanes := m.lanes

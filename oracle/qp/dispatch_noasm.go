@@ -6,6 +6,8 @@ package qp
 
 func lanesPay() bool { return false }
 
+func (q *pathWolfe) sweep() uint64 { return q.sweepGo() }
+
 func (m *bandMatrix) eliminate(i int) {
 	if m.lanes == 1 {
 		m.eliminateGo(i)

@@ -165,7 +165,7 @@ func (q *PathProjector) Project(dst, theta []float64, lambda float64, warm *orac
 	if !ok {
 		q.needInterior()
 		gap := q.inner.project(q.p, scale, q.limit)
-		q.settle(dst, &info, q.inner, 0, gap, lambda)
+		q.settle(dst, theta, &info, q.inner, 0, gap, lambda)
 	}
 	return info, nil
 }
@@ -224,8 +224,8 @@ func (q *PathProjector) needInterior() {
 	}
 }
 
-// settle turns the end of lane l, whose p and visits are there, into an answer.
-func (q *PathProjector) settle(dst []float64, info *oracle.Info, inner *pathInterior, l int, gap, lambda float64) {
+// settle turns the end of lane l, whose visits are there, into an answer.
+func (q *PathProjector) settle(dst, theta []float64, info *oracle.Info, inner *pathInterior, l int, gap, lambda float64) {
 	q.method = pathByInterior
 	info.Iterations += inner.lane[l].iterations
 	for v, place := range q.path.frame.place {
@@ -236,6 +236,7 @@ func (q *PathProjector) settle(dst []float64, info *oracle.Info, inner *pathInte
 	if !(inner.balance(l) <= pathFeasible) {
 		q.arbitrations++
 		if !(q.meter.Violation(dst) <= pathFeasible) {
+			q.reload(theta, lambda)
 			gap = q.wolfe.anyPath(dst, q.p)
 			q.method = pathNone // there is nothing to differentiate
 		}

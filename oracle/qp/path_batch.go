@@ -68,20 +68,20 @@ func (q *PathProjector) checkJVP(r *oracle.Projection) error {
 	return oracle.CheckVector("V", r.V, q.path.Dim())
 }
 
-// reload sets p to that of a row that load has accepted.
-func (q *PathProjector) reload(r *oracle.Projection) {
+// reload sets p to that of arguments that load has accepted.
+func (q *PathProjector) reload(theta []float64, lambda float64) {
 	f := &q.path.frame
 	for v, place := range f.place {
-		q.p[place] = -r.Theta[v] / r.Lambda
+		q.p[place] = -theta[v] / lambda
 	}
 	q.p[f.source], q.p[f.sink] = 1, 1
 }
 
 // single solves a pending row by itself.
 func (q *PathProjector) single(r *oracle.Projection, t pathPending) {
-	q.reload(r)
+	q.reload(r.Theta, r.Lambda)
 	gap := q.inner.project(q.p, t.scale, t.limit)
-	q.settle(r.Dst, &r.Info, q.inner, 0, gap, r.Lambda)
+	q.settle(r.Dst, r.Theta, &r.Info, q.inner, 0, gap, r.Lambda)
 	switch {
 	case r.V == nil:
 	case q.method == pathNone:
@@ -118,7 +118,8 @@ func (q *PathProjector) inLanes(rows []oracle.Projection) {
 			next++
 		}
 		taken[l] = t
-		q.reload(&rows[t.row])
+		r := &rows[t.row]
+		q.reload(r.Theta, r.Lambda)
 		lanes.begin(l, q.p, t.scale, t.limit)
 	}
 	for l := range flowLanes {
@@ -133,8 +134,7 @@ func (q *PathProjector) inLanes(rows []oracle.Projection) {
 					break
 				}
 				r := &rows[taken[l].row]
-				q.reload(r)
-				q.settle(r.Dst, &r.Info, lanes, l, lanes.finish(l), r.Lambda)
+				q.settle(r.Dst, r.Theta, &r.Info, lanes, l, lanes.finish(l), r.Lambda)
 				if r.V != nil && q.method != pathNone {
 					state[l] = pathDifferentiating
 					continue

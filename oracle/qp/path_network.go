@@ -24,6 +24,7 @@ type pathNetwork struct {
 	stars pathStars
 	// source and sink are the numbers of the endpoints in the band matrix.
 	source, sink int
+	minor        int // cells along the shorter side
 	// star is 1 at the places of incoming halves that are eliminated.
 	star    []float64
 	cond    []float64 // by step, and then by head that between its halves
@@ -32,6 +33,9 @@ type pathNetwork struct {
 	laplace *bandMatrix
 	tmp, x  []float64
 }
+
+// pathStarRun is how many stars are turned into edges before rows are eliminated.
+const pathStarRun = 8
 
 // pathStep is a step that exists; at is its index in vectors of steps.
 type pathStep struct{ tail, head, at int32 }
@@ -44,6 +48,7 @@ func newPathNetwork(path *Path, lanes int) *pathNetwork {
 	if f.height < f.width {
 		minor, major = major, minor
 	}
+	q.minor = minor
 	number := make([]int, f.size)
 	for i := range number {
 		number[i] = -1
@@ -164,12 +169,28 @@ func (q *pathNetwork) weigh(y, z, iz, s, u, inner, is []float64) {
 
 // factor prepares the Laplacian of the conductances.
 func (q *pathNetwork) factor() {
-	q.laplace.clearBand()
-	for i := range q.laplace.ground {
-		q.laplace.ground[i] = pathProximal
+	m := q.laplace
+	for i := range m.ground {
+		m.ground[i] = pathProximal
 	}
-	starMesh(q.lanes, &q.stars, q.span*q.lanes, q.cond, q.starInv, q.laplace.all)
-	q.laplace.decompose()
+	// Rows are cleared, filled and eliminated while they are in the cache. The
+	// star of cell v touches rows v-reach to v+reach, and is the vth, or the one
+	// before if the source precedes v.
+	reach := q.minor + 1
+	cleared, eliminated, pairs := 0, 0, q.stars.members*(q.stars.members-1)/2
+	for from := 0; from < len(q.stars.heads); from += pathStarRun {
+		to := min(from+pathStarRun, len(q.stars.heads))
+		cleared = m.clearRows(cleared, to+reach+1)
+		part := pathStars{q.stars.members, q.stars.heads[from:to], q.stars.to[from*pairs : to*pairs]}
+		starMesh(q.lanes, &part, q.span*q.lanes, q.cond, q.starInv, m.all)
+		for ; eliminated+bandBlock+reach < to; eliminated += bandBlock {
+			m.eliminate(eliminated)
+		}
+	}
+	m.clearRows(cleared, m.n)
+	for ; eliminated < m.n; eliminated += bandBlock {
+		m.eliminate(eliminated)
+	}
 }
 
 // solve replaces bIn and bOut by the changes of in and out. The source's

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"fedrspo/oracle/dijkstra"
 )
 
 // The assembly returns the bits of the Go code, for bands of every remainder,
@@ -206,6 +209,39 @@ func TestStarLevels(t *testing.T) {
 			for i, x := range want {
 				if got[i] != x {
 					t.Fatalf("%d lanes, %d members: edge %d is %v, want %v", lanes, members, i, got[i], x)
+				}
+			}
+		}
+	})
+}
+
+// So do passes over the labels.
+func TestSweepLevels(t *testing.T) {
+	eachLevel(t, func(t *testing.T, level vectorLevel) {
+		r := rand.New(rand.NewPCG(41, uint64(level)))
+		for round := range 300 {
+			cfg := dijkstra.Config{Height: 1 + r.IntN(9), Width: 2 + r.IntN(9), Sink: dijkstra.Cell{Col: 1}, Neighbours: dijkstra.Neighbours(round % 2)}
+			q := newPathWolfe(mustPath(cfg))
+			for _, place := range q.f.place {
+				q.g[place] = math.Floor(3 * r.Float64()) // with ties and zeros
+				q.label[place] = math.Float64bits(math.Floor(9 * r.Float64()))
+				if r.IntN(3) == 0 {
+					q.label[place] = pathFar
+				}
+				if place != q.f.source {
+					q.order = append(q.order, place)
+				}
+			}
+			r.Shuffle(len(q.order), func(i, j int) { q.order[i], q.order[j] = q.order[j], q.order[i] })
+			for pass := range 6 {
+				before := slices.Clone(q.label)
+				vectorActive = vectorGo
+				changed := q.sweep()
+				want := slices.Clone(q.label)
+				copy(q.label, before)
+				vectorActive = level
+				if got := q.sweep(); got != changed || !slices.Equal(q.label, want) {
+					t.Fatalf("%+v, pass %d: %v and %v, want %v and %v", cfg, pass, got, q.label, changed, want)
 				}
 			}
 		}

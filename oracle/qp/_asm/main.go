@@ -51,6 +51,8 @@ func main() {
 	for _, members := range []int{5, 9} {
 		star("Scalar", members, scalarRegisters, scalar)
 	}
+	sweep("sweepEightAVX", true)
+	sweep("sweepFourAVX", false)
 	Generate()
 	for _, name := range []string{"out", "stubs"} {
 		if err := setHeader(flag.Lookup(name).Value.String()); err != nil {
