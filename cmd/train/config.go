@@ -27,7 +27,7 @@ var settings = func() (names []string) {
 }()
 
 // fileKeys are the flags a configuration file may set.
-var fileKeys = slices.Concat(settings, []string{"workers", "out", "progress", "json", "std"})
+var fileKeys = slices.Concat(settings, []string{"workers", "out", "progress", "json", "std", "report", "track"})
 
 // listFlags are the flags whose value in the file may be a list, numberFlags
 // those of strings whose value, or element, may be a number.
@@ -186,12 +186,9 @@ func editDistance(a, b string) int {
 // writeConfig writes the resolved configuration as TOML. The path of a dataset
 // becomes absolute, so that the file means the same in every working directory.
 func writeConfig(w io.Writer, s experiment.Setting) error {
-	if s.Data.Dir != "" {
-		dir, err := filepath.Abs(s.Data.Dir)
-		if err != nil {
-			return err
-		}
-		s.Data.Dir = dir
+	s, err := s.WithAbsolutePaths()
+	if err != nil {
+		return err
 	}
 	return toml.NewEncoder(w).Encode(s.Resolved())
 }
@@ -230,13 +227,14 @@ func (o *options) checkSelection(s experiment.Setting) error {
 	return nil
 }
 
-// fromRun reads the configuration of the run -eval names.
-func (o *options) fromRun() error {
-	path := filepath.Join(o.eval, run.ConfigFile)
+// fromRun reads the configuration of the run that a flag names. Of the other
+// flags, allowed ones may be given beside it.
+func (o *options) fromRun(name, folder string, allowed ...string) error {
+	path := filepath.Join(folder, run.ConfigFile)
 	var bad error
 	o.fs.Visit(func(f *flag.Flag) {
-		if !slices.Contains([]string{"eval", "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std"}, f.Name) && bad == nil {
-			bad = cli.Usagef("-%s has no effect with -eval: the run's own settings are used", f.Name)
+		if f.Name != name && !slices.Contains(allowed, f.Name) && bad == nil {
+			bad = cli.Usagef("-%s has no effect with -%s: the run's own settings are used", f.Name, name)
 		}
 	})
 	if bad != nil {

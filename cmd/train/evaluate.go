@@ -61,7 +61,7 @@ func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	case slices.ContainsFunc(results, func(r run.Result) bool { return !r.Complete }):
 		notes = append(notes, "Interrupted: only what was finished is shown.")
 	}
-	if err := report(o, s, results, timing, stdout, notes); err != nil {
+	if err := printResults(o, s, results, timing, stdout, notes); err != nil {
 		return err
 	}
 	if noModel != nil {

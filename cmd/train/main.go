@@ -17,6 +17,7 @@ import (
 
 	"fedrspo/experiment"
 	"fedrspo/internal/cli"
+	"fedrspo/report"
 	"fedrspo/run"
 
 	"github.com/schollz/progressbar/v3"
@@ -60,6 +61,8 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		}
 		fmt.Fprintf(stdout, "dataset written to %s\n", o.export)
 		return nil
+	case o.reportOf != "":
+		return rewriteReport(ctx, o, s, stdout)
 	case o.eval != "":
 		return evaluate(ctx, o, s, stdout, stderr)
 	}
@@ -101,6 +104,15 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 			return errors.Join(err, werr)
 		}
 	}
+	written := ""
+	if folder != nil && o.report == "on" && slices.ContainsFunc(results, func(r run.Result) bool { return len(r.Seeds) > 0 }) {
+		reporting := time.Now()
+		// An interrupted run is shown too.
+		if rerr := writeReport(context.WithoutCancel(ctx), o, s, folder, nil); rerr != nil {
+			return errors.Join(err, rerr)
+		}
+		written = fmt.Sprintf(", %s in %.2f s", report.File, time.Since(reporting).Seconds())
+	}
 	var notes []string
 	if note := freezeNote(s); note != "" {
 		notes = append(notes, note)
@@ -114,11 +126,11 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	default:
 		notes = append(notes, "Failed: only what was finished is shown.")
 	}
-	if perr := report(o, s, results, timing, stdout, notes); perr != nil {
+	if perr := printResults(o, s, results, timing, stdout, notes); perr != nil {
 		return errors.Join(err, perr)
 	}
 	if folder != nil && !o.json {
-		fmt.Fprintf(stdout, "\n%s in %.2f s\n", folder.Path(), timing.WallSeconds)
+		fmt.Fprintf(stdout, "\n%s in %.2f s%s\n", folder.Path(), timing.WallSeconds, written)
 	}
 	return err
 }
@@ -143,8 +155,8 @@ func outFolder(out, task string, now time.Time) (*run.Folder, error) {
 	return run.Create(out)
 }
 
-// report prints the results as a table with notes, or as JSON.
-func report(o *options, s experiment.Setting, results []run.Result, timing run.Timing, stdout io.Writer, notes []string) error {
+// printResults prints the results as a table with notes, or as JSON.
+func printResults(o *options, s experiment.Setting, results []run.Result, timing run.Timing, stdout io.Writer, notes []string) error {
 	if o.json {
 		return printJSON(stdout, jsonReport(results, timing))
 	}

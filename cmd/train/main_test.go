@@ -20,6 +20,7 @@ import (
 const asProgram = "FEDRSPO_TEST_AS_TRAIN"
 
 func TestMain(m *testing.M) {
+	reportDefault = "off" // pictures would take most of the tests' time
 	if os.Getenv(asProgram) != "" {
 		main()
 	}

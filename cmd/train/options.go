@@ -21,17 +21,18 @@ type options struct {
 	file          string
 
 	// How to run it.
-	workers                    int
+	workers, track             int
 	out, progress, config, std string
 	eval, export               string
+	report, reportOf, show     string
 	json, version              bool
 }
 
 // groups are the headings of the help text: the settings, which say what is
 // computed, and how to run it, which never changes a result.
 var groups = slices.Concat(experiment.FlagGroups, []experiment.FlagGroup{
-	{Title: "Running", Names: []string{"config", "out", "workers", "progress", "json", "std"}},
-	{Title: "Instead of training", Names: []string{"eval", "export", "version"}},
+	{Title: "Running", Names: []string{"config", "out", "workers", "progress", "json", "std", "report", "track"}},
+	{Title: "Instead of training", Names: []string{"eval", "report-of", "show", "export", "version"}},
 })
 
 // newOptions declares the flags that are no settings.
@@ -45,6 +46,10 @@ func newOptions(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.std, "std", "sample", "`deviation` over seeds and clients in the table: sample (n-1) or population (n)")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	fs.StringVar(&o.eval, "eval", "", "judge the models saved in the run folder `RUN` again (on -data, if given) and write predictions and decisions as CSV, to -out or RUN/eval")
+	fs.StringVar(&o.report, "report", reportDefault, "`on|off`: whether the run folder gets report.html and its pictures")
+	fs.IntVar(&o.track, "track", 4, "validation samples per client on which the regret is measured after every round, for metrics.jsonl and the report; 0 for none; never changes a result")
+	fs.StringVar(&o.reportOf, "report-of", "", "write the report of the run folder `RUN` again")
+	fs.StringVar(&o.show, "show", "", "with -report-of: comma `list` of the test samples to draw, as client:sample; empty draws one of the clients of least, median and greatest regret")
 	fs.StringVar(&o.export, "export", "", "write the task's dataset to this `folder`, in the format -data reads, and exit")
 	return o
 }
@@ -75,14 +80,18 @@ func (o *options) load(args []string) error {
 	case o.fs.NArg() > 0:
 		return cli.Usagef("unexpected argument %q; settings are flags, as in -loss spo+", o.fs.Arg(0))
 	}
-	for _, name := range []string{"config", "eval", "export"} {
+	for _, name := range []string{"config", "eval", "report-of", "export"} {
 		if f := o.fs.Lookup(name); o.given[name] && f.Value.String() == "" {
 			return cli.Usagef("-%s has an empty value, want a path", name)
 		}
 	}
 	switch {
 	case o.eval != "":
-		return o.fromRun()
+		return o.fromRun("eval", o.eval, "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std")
+	case o.reportOf != "":
+		return o.fromRun("report-of", o.reportOf, "show", "workers", "std")
+	case o.given["show"]:
+		return cli.Usagef("-show has no effect without -report-of")
 	case o.config != "":
 		return o.read(o.config)
 	}
@@ -116,7 +125,7 @@ func (o *options) setting() (experiment.Setting, error) {
 		switch {
 		case o.given[u.Flag]:
 			return experiment.Setting{}, cli.Usagef("-%s has no effect here: %s", u.Flag, u.Why)
-		case o.eval == "": // -eval may ask for a part of what the file says
+		case o.eval == "" && o.reportOf == "": // -eval may ask for a part of what the file says
 			return experiment.Setting{}, cli.Usagef("%s has no effect here: %s", o.named(u.Flag), u.Why)
 		}
 	}
@@ -129,11 +138,20 @@ func (o *options) setting() (experiment.Setting, error) {
 		return s, cli.UsageError{Err: err}
 	}
 	s.Config.Workers = o.workers
+	if o.out != "none" { // metrics.jsonl is the place of what it measures
+		s.Config.Track = o.track
+	}
 	switch {
 	case o.workers < 0 || o.workers > maxWorkers:
 		return s, cli.Usagef("%s is %d, want a whole number from 0 to %d", o.named("workers"), o.workers, maxWorkers)
 	case !slices.Contains([]string{"auto", "on", "off"}, o.progress):
 		return s, cli.Usagef("%s is %q, want auto, on or off", o.named("progress"), o.progress)
+	case o.track < 0 || o.track > maxTrack:
+		return s, cli.Usagef("%s is %d, want a whole number from 0 to %d", o.named("track"), o.track, maxTrack)
+	case o.report != "on" && o.report != "off":
+		return s, cli.Usagef("%s is %q, want on or off", o.named("report"), o.report)
+	case o.out == "none" && (o.given["report"] && o.report == "on" || o.given["track"] && o.track > 0):
+		return s, cli.Usagef("-report and -track have no effect with -out none: there is no folder for them")
 	case o.std != "sample" && o.std != "population":
 		return s, cli.Usagef("%s is %q, want sample or population", o.named("std"), o.std)
 	case o.given["std"] && o.json:
@@ -150,6 +168,9 @@ func (o *options) setting() (experiment.Setting, error) {
 
 // maxWorkers is far beyond use, and keeps memory within bounds.
 const maxWorkers = 1024
+
+// maxTrack is far more than a few samples.
+const maxTrack = 1_000_000
 
 // checkExport refuses flags of the command line that do not shape a dataset. A
 // configuration file may hold them, so that a run's data can be exported.

@@ -64,15 +64,9 @@ func withoutClients(s *run.StageResult) *run.StageResult {
 func printTable(w io.Writer, s experiment.Setting, results []run.Result, population bool, notes []string) error {
 	fmt.Fprintln(w, title(s))
 	fmt.Fprintln(w)
-	t := table{population: population}
-	for _, r := range results {
-		t.metric = r.Metric
-		t.add(r, s.Config)
-	}
-	if err := t.print(w); err != nil {
+	if err := printRows(w, s, results, population); err != nil {
 		return err
 	}
-	printTuning(w, results)
 	if note := constantNote(results); note != "" {
 		notes = append([]string{note}, notes...)
 	}
@@ -82,6 +76,20 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result, populat
 	for _, n := range notes {
 		fmt.Fprintln(w, n)
 	}
+	return nil
+}
+
+// printRows prints the table of results and how learning rates were chosen.
+func printRows(w io.Writer, s experiment.Setting, results []run.Result, population bool) error {
+	t := table{population: population}
+	for _, r := range results {
+		t.metric = r.Metric
+		t.add(r, s.Config)
+	}
+	if err := t.print(w); err != nil {
+		return err
+	}
+	printTuning(w, results)
 	return nil
 }
 

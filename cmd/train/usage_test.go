@@ -204,6 +204,7 @@ func TestNumbers(t *testing.T) {
 		"train-samples":    {"0", "1"},
 		// The paper has 200 and 2000; a share of one client is enough here.
 		"validation-samples": {"0", "1"},
+		"track":              {"0", "1"},
 		"test-samples":       {"0", "1"},
 		"grid":               {"0"},
 		"terrain-scale":      {"0", "1", "1e-320"},
@@ -248,6 +249,9 @@ func TestNumbers(t *testing.T) {
 				}
 				if strings.HasSuffix(f.Name, "-samples") {
 					args = append(args, "-clients", "1")
+				}
+				if f.Name == "track" { // it has no effect without a folder
+					args = append(args, "-out", filepath.Join(t.TempDir(), "run"))
 				}
 				done := make(chan outcome, 1)
 				go func() { done <- program(args...) }()
