@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// clientRegrets is a client's regret under every method: the mean over seeds, in
-// percent, by stage and result; NaN where there is none.
+// clientRegrets is a client's regret under every method: the mean over seeds, by
+// stage and result; NaN where there is none.
 type clientRegrets struct {
 	client int
 	regret [][]float64
@@ -22,7 +22,7 @@ type clientRegrets struct {
 
 // clientRegrets lists the clients of all results in ascending ID.
 func (p *Page) clientRegrets() []clientRegrets {
-	_, of := p.measure()
+	m := p.measure()
 	var ids []int
 	type cell struct{ client, stage, result int }
 	numbers := map[cell][]float64{}
@@ -38,7 +38,7 @@ func (p *Page) clientRegrets() []clientRegrets {
 						ids = slices.Insert(ids, at, c.Client)
 					}
 					at := cell{c.Client, s, k}
-					numbers[at] = append(numbers[at], 100*of(c.Regret))
+					numbers[at] = append(numbers[at], m.of(c.Regret))
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func (p *Page) clientsFigure() *figure {
 	if n == 0 {
 		return nil
 	}
-	title, _ := p.measure()
+	m := p.measure()
 	// Rows of many clients are narrower, and not all have a name then.
 	row := min(max(vg.Length(900)/vg.Length(n), 3), 13)
 	every := int(math.Ceil(float64(9 / row)))
@@ -82,7 +82,7 @@ func (p *Page) clientsFigure() *figure {
 	shown := make([]bool, len(p.Results))
 	for s, stage := range p.Stages {
 		pl := newPanel(stage.heading(), "")
-		pl.X.Label.Text = title + " on test samples (%)"
+		pl.X.Label.Text = m.label + ", test samples"
 		pl.Add(rows{n})
 		drawn := false
 		for k := range p.Results {
@@ -132,12 +132,38 @@ func (r rows) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// measure is the number in which the task is judged: its name, and how to take
-// it from a regret, as a fraction.
-func (p *Page) measure() (title string, of func(run.Regret) float64) {
-	m := p.Results[0].Metric
-	return m.Title(), m.Of
+// measure is the number in which the task is judged.
+type measure struct {
+	run.Measure
+	// label is its name with its unit.
+	label string
 }
 
-// percent is a fraction as the page shows it.
-func percent(x float64) string { return fmt.Sprintf("%.2f", 100*x) }
+// measure of the page's results, which are of one task.
+func (p *Page) measure() measure {
+	m := measure{p.Results[0].Metric, p.Results[0].Metric.Title()}
+	if !m.absolute() {
+		m.label += " (%)"
+	}
+	return m
+}
+
+// absolute says that the number is in units of the objective, and not a
+// fraction.
+func (m measure) absolute() bool { return m.Measure == run.AbsoluteRegret }
+
+// of returns the number as it is shown.
+func (m measure) of(r run.Regret) float64 {
+	if m.absolute() {
+		return m.Of(r)
+	}
+	return 100 * m.Of(r)
+}
+
+// text is a number that of returned.
+func (m measure) text(x float64) string {
+	if m.absolute() {
+		return short(x)
+	}
+	return fmt.Sprintf("%.2f", x)
+}

@@ -221,6 +221,28 @@ func sorted(v []string) string {
 	return strings.Join(v, " ")
 }
 
+// TestMeasures: the page shows the task's own measure, in its own unit.
+func TestMeasures(t *testing.T) {
+	for measure, want := range map[run.Measure][]string{
+		run.RelativeRegret: {"relative regret (%)", `>2.12</td><td class="n">12</td>`},
+		run.OptimalityGap:  {"optimality gap (%)", `>34.50</td><td class="n">12</td>`},
+		run.AbsoluteRegret: {"absolute regret", `<td class="n">12</td><td class="n">10</td>`},
+	} {
+		p := samplePage([]string{"mse"}, []int64{1}, federated)
+		p.Results[0].Metric, p.Metrics = measure, nil
+		p.Results[0].Seeds[0].Fed.Regret = run.Regret{Relative: 0.0212, Gap: 0.345, Absolute: 12}
+		page := images.ReplaceAllString(html.UnescapeString(write(t, p).html), "")
+		for _, text := range want {
+			if !strings.Contains(page, text) {
+				t.Errorf("%s: the page lacks %q", measure, text)
+			}
+		}
+		if measure == run.AbsoluteRegret && strings.Contains(page, "(%)") {
+			t.Errorf("%s: in percent", measure)
+		}
+	}
+}
+
 // TestUnfinished: what a run that failed or was interrupted lacks is left out,
 // and the page says so.
 func TestUnfinished(t *testing.T) {

@@ -156,8 +156,8 @@ func (p *Page) lossFigure() *figure {
 // on test samples where a stage ends. It is nil where no round was measured.
 func (p *Page) validationFigure() *figure {
 	a := p.roundAxis()
-	title, of := p.measure()
-	pl := newPanel("", title+" (%)")
+	judged := p.measure()
+	pl := newPanel("", judged.label)
 	var keys []key
 	drawn := false
 	var marks []plot.Plotter
@@ -167,18 +167,19 @@ func (p *Page) validationFigure() *figure {
 			if m.Validation == nil {
 				return math.NaN()
 			}
-			return 100 * of(*m.Validation)
+			return judged.of(*m.Validation)
 		})
 		drawn = a.add(pl, c, lineWidth, curves) || drawn
 		for s, stage := range p.Stages {
 			var test []float64
 			for _, seed := range r.Seeds {
 				if st := stage.of(seed); st != nil {
-					test = append(test, 100*of(st.Regret))
+					test = append(test, judged.of(st.Regret))
 				}
 			}
-			if mean, _, _ := summary(test); !math.IsNaN(mean) && a.rounds[s] > 0 {
-				marks = append(marks, &plotter.Scatter{XYs: plotter.XYs{{X: float64(a.start[s] + a.rounds[s]), Y: mean}},
+			// A method may stop earlier than others.
+			if mean, _, _ := summary(test); !math.IsNaN(mean) && len(curves[s].mean) > 0 {
+				marks = append(marks, &plotter.Scatter{XYs: plotter.XYs{{X: float64(a.start[s] + len(curves[s].mean)), Y: mean}},
 					GlyphStyle: draw.GlyphStyle{Color: c, Radius: 4, Shape: shape}})
 			}
 		}
@@ -211,7 +212,7 @@ func (p *Page) scheduleFigure() *figure {
 	}
 	own := func(int) vg.Length { return lineWidth }
 	// Methods often share a rate: later ones are drawn narrower, on top.
-	shared := func(k int) vg.Length { return lineWidth * (1 + 0.6*vg.Length(len(p.Results)-1-k)) }
+	shared := func(k int) vg.Length { return lineWidth * (1 + 0.4*vg.Length(len(p.Results)-1-k)) }
 	var keys []key
 	var plots []*plot.Plot
 	regularized := false
@@ -286,14 +287,14 @@ func (h horizontal) Plot(c draw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(draw.LineStyle{Color: grey, Width: 0.75, Dashes: dashes}, c.Min.X, y, c.Max.X, y)
 }
 
-// constantCosts is what equal costs everywhere lead to on test samples, in
-// percent, the mean over seeds; NaN where it was not measured.
+// constantCosts is what equal costs everywhere lead to on test samples, the mean
+// over seeds; NaN where it was not measured.
 func (p *Page) constantCosts() float64 {
-	_, of := p.measure()
+	m := p.measure()
 	var v []float64
 	for _, seed := range p.Results[0].Seeds {
 		if seed.Constant != nil {
-			v = append(v, 100*of(seed.Constant.Regret))
+			v = append(v, m.of(seed.Constant.Regret))
 		}
 	}
 	mean, _, _ := summary(v)

@@ -45,7 +45,23 @@ var methodColors = []color.NRGBA{
 }
 
 var methodGlyphs = []vgdraw.GlyphDrawer{
-	vgdraw.CircleGlyph{}, vgdraw.BoxGlyph{}, vgdraw.PyramidGlyph{}, vgdraw.RingGlyph{}, vgdraw.SquareGlyph{}, vgdraw.TriangleGlyph{},
+	vgdraw.CircleGlyph{}, vgdraw.BoxGlyph{}, vgdraw.PyramidGlyph{},
+	solid{{0, 1.35}, {1, 0}, {0, -1.35}, {-1, 0}}, // diamond
+	solid{{-1.1, 0.9}, {1.1, 0.9}, {0, -1.1}},     // pyramid upside down
+	solid{{-0.4, 1.2}, {0.4, 1.2}, {0.4, 0.4}, {1.2, 0.4}, {1.2, -0.4}, {0.4, -0.4}, {0.4, -1.2}, {-0.4, -1.2}, {-0.4, -0.4}, {-1.2, -0.4}, {-1.2, 0.4}, {-0.4, 0.4}}, // cross
+
+}
+
+// solid is a filled polygon as a mark, in units of its radius.
+type solid [][2]float64
+
+// DrawGlyph implements draw.GlyphDrawer.
+func (s solid) DrawGlyph(c *vgdraw.Canvas, style vgdraw.GlyphStyle, at vg.Point) {
+	pts := make([]vg.Point, len(s))
+	for i, p := range s {
+		pts[i] = vg.Point{X: at.X + vg.Length(p[0])*style.Radius, Y: at.Y + vg.Length(p[1])*style.Radius}
+	}
+	c.FillPolygon(style.Color, pts)
 }
 
 // methodStyle is the colour and mark of the k-th method of a run.

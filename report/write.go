@@ -120,7 +120,7 @@ func writeBytes(folder *run.Folder, name string, data []byte) error {
 
 // pictures draws the figures that have something to show, on all cores.
 func (p *Page) pictures() ([]*picture, error) {
-	title, _ := p.measure()
+	title := p.measure().Title()
 	band := ""
 	for _, r := range p.Results {
 		if len(r.Seeds) > 1 {
@@ -178,12 +178,14 @@ func upper(s string) string {
 type (
 	pageData struct {
 		Title, Table, Measure string
-		Warnings              []string
-		Header, Settings      []Setting
-		Sections              []section
-		Seeds                 []seedRow
-		ClientColumns         []string
-		Clients               []clientRow
+		// InUnits says that the measure is the absolute regret.
+		InUnits          bool
+		Warnings         []string
+		Header, Settings []Setting
+		Sections         []section
+		Seeds            []seedRow
+		ClientColumns    []string
+		Clients          []clientRow
 	}
 	section struct {
 		Title   string
@@ -206,8 +208,8 @@ type (
 )
 
 func (p *Page) html(pictures []*picture) ([]byte, error) {
-	title, of := p.measure()
-	d := pageData{Title: p.Title, Table: p.Table, Settings: p.Settings, Measure: title}
+	m := p.measure()
+	d := pageData{Title: p.Title, Table: p.Table, Settings: p.Settings, Measure: m.label, InUnits: m.absolute()}
 	for _, r := range p.Results {
 		if !r.Complete {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("%s is not complete: seeds or stages are missing.", r.Loss))
@@ -235,7 +237,7 @@ func (p *Page) html(pictures []*picture) ([]byte, error) {
 			row := seedRow{Loss: r.Loss, Seed: seed.Seed, Steps: fmt.Sprint(seed.Steps), Wall: p.wall(r.Loss, seed.Seed)}
 			for _, s := range p.Stages {
 				if st := s.of(seed); st != nil {
-					row.Stage, row.Regret, row.Absolute = s.Title, percent(of(st.Regret)), short(st.Absolute)
+					row.Stage, row.Regret, row.Absolute = s.Title, m.text(m.of(st.Regret)), short(st.Absolute)
 					d.Seeds = append(d.Seeds, row)
 					row.Steps, row.Wall = "", ""
 				}
@@ -253,7 +255,7 @@ func (p *Page) html(pictures []*picture) ([]byte, error) {
 			for s := range p.Stages {
 				text := "-"
 				if x := c.regret[s][k]; !math.IsNaN(x) {
-					text = fmt.Sprintf("%.2f", x)
+					text = m.text(x)
 				}
 				row.Cells = append(row.Cells, text)
 			}
