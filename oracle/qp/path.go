@@ -143,6 +143,7 @@ type PathProjector struct {
 	// fallbacks counts the times Wolfe's method gave up, and arbitrations those
 	// that the interior point method's flows did not prove its visits.
 	fallbacks, arbitrations int
+	tally                   oracle.Tally
 }
 
 func newPathProjector(path *Path) *PathProjector {
@@ -170,6 +171,11 @@ func (q *PathProjector) Project(dst, theta []float64, lambda float64, warm *orac
 	return info, nil
 }
 
+// Tally implements oracle.Tallier: Hard counts what the interior point method
+// solved, Pairs the pairs of neighbours with p_u + p_v > 0, neither of them an
+// endpoint, up to 21 for each projection.
+func (q *PathProjector) Tally() oracle.Tally { return q.tally }
+
 // load checks the arguments of a projection, sets p and limit, and returns the
 // largest entry of p.
 func (q *PathProjector) load(dst, theta []float64, lambda float64) (scale float64, err error) {
@@ -195,7 +201,13 @@ func (q *PathProjector) load(dst, theta []float64, lambda float64) (scale float6
 // Then it leaves a cold start in warm.
 func (q *PathProjector) byWolfe(dst []float64, scale, lambda float64, warm *oracle.Warm) (info oracle.Info, ok bool) {
 	f := &q.path.frame
-	if f.acyclic || f.positivePairs(q.p, pathWolfePairs) {
+	pairs := 0
+	if !f.acyclic {
+		pairs = f.positivePairs(q.p, pathWolfePairs)
+	}
+	q.tally.Projections++
+	q.tally.Pairs += int64(pairs)
+	if pairs <= pathWolfePairs {
 		ok = q.wolfe.project(q.p, scale, q.limit, q.wolfe.load(warm))
 		info.Iterations = q.wolfe.prices
 		if !ok {
@@ -203,6 +215,7 @@ func (q *PathProjector) byWolfe(dst []float64, scale, lambda float64, warm *orac
 		}
 	}
 	if !ok {
+		q.tally.Hard++
 		if warm != nil {
 			warm.Words = warm.Words[:0]
 		}

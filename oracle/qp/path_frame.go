@@ -54,9 +54,9 @@ func newPathFrame(cfg dijkstra.Config) pathFrame {
 	return f
 }
 
-// positivePairs says whether at most limit pairs of inner neighbours have
-// p_u + p_v > 0.
-func (f *pathFrame) positivePairs(p []float64, limit int) bool {
+// positivePairs counts the pairs of inner neighbours with p_u + p_v > 0; it
+// stops at one more than limit.
+func (f *pathFrame) positivePairs(p []float64, limit int) int {
 	n := 0
 	for _, u := range f.place {
 		if p[u] <= 0 || f.inner[u] == 0 {
@@ -67,10 +67,10 @@ func (f *pathFrame) positivePairs(p []float64, limit int) bool {
 			// Where both are positive the pair is met twice.
 			if f.inner[v] != 0 && p[u]+p[v] > 0 && (p[v] <= 0 || u < v) {
 				if n++; n > limit {
-					return false
+					return n
 				}
 			}
 		}
 	}
-	return true
+	return n
 }
