@@ -71,11 +71,16 @@ func (q *queue) pop() entry {
 	e, n := q.e, q.n
 	top, x := e[1], e[n]
 	e[n] = last
-	n--
-	q.n = n
-	if n == 0 {
-		return top
+	q.n--
+	if q.n > 0 {
+		q.fill(x)
 	}
+	return top
+}
+
+// fill puts x in the place of the first entry.
+func (q *queue) fill(x entry) {
+	e, n := q.e, q.n
 	i := 1
 	for c := 2; c <= n; c = 2 * i {
 		c += int(e[c+1].before(e[c]))
@@ -87,5 +92,4 @@ func (q *queue) pop() entry {
 		i >>= 1
 	}
 	e[i] = x
-	return top
 }

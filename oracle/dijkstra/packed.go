@@ -98,9 +98,33 @@ func (q *packed) run() {
 	h[1] = math.Float64bits(dist[q.source])&^mask | q.source
 	n, done, cols := 1, 0, uint64(1)<<shift-1
 	for {
-		top, x := h[1], h[n]
-		h[n] = packedLast
-		n--
+		p := h[1] & mask
+		settled[done] = uint16(p)
+		done++
+		if p == q.sink {
+			break
+		}
+		row := free[p>>shift:][:3]
+		col := p & cols & 63
+		m := row[0]>>col&around | row[1]>>col&beside<<3 | row[2]>>col&around<<6
+		// The place of p goes to the first cell reached from it or, if there is
+		// none, to the last entry. Either belongs near the leaves: the hole moves
+		// there along the smaller children before it goes in.
+		x := h[n]
+		d := dist[p]
+		if m == 0 {
+			h[n] = packedLast
+			n--
+		} else {
+			row[0] &^= around << col
+			row[1] &^= beside << col
+			row[2] &^= around << col
+			v := uint64(int(p) + q.offset[bits.TrailingZeros64(m)&15])
+			y := d + cost[v]
+			dist[v], pred[v] = y, uint16(p)
+			x = math.Float64bits(y)&^mask | v
+			m &= m - 1
+		}
 		i := 1
 		for c := 2; c <= n; c = 2 * i {
 			a, b := h[c], h[c+1]
@@ -115,22 +139,6 @@ func (q *packed) run() {
 			}
 			h[i] = x
 		}
-		p := top & mask
-		settled[done] = uint16(p)
-		done++
-		if p == q.sink {
-			break
-		}
-		row := free[p>>shift:][:3]
-		col := p & cols & 63
-		m := row[0]>>col&around | row[1]>>col&beside<<3 | row[2]>>col&around<<6
-		if m == 0 {
-			continue
-		}
-		row[0] &^= around << col
-		row[1] &^= beside << col
-		row[2] &^= around << col
-		d := dist[p]
 		for ; m != 0; m &= m - 1 {
 			v := uint64(int(p) + q.offset[bits.TrailingZeros64(m)&15])
 			x := d + cost[v]

@@ -229,16 +229,26 @@ func (s *Solver) label() {
 	s.free[g.source] = 0
 	q.push(entry{math.Float64bits(s.dist[g.source]), uint64(g.source)})
 	for {
-		p := int32(q.pop().id)
+		p := int32(q.e[1].id)
 		s.settled = append(s.settled, p)
 		if p == g.sink {
 			return
 		}
+		near := s.gather(p)
+		if len(near) == 0 {
+			q.pop()
+			continue
+		}
 		d := s.dist[p]
-		for _, v := range s.gather(p) {
+		for i, v := range near {
 			x := d + s.cost[v]
 			s.dist[v], s.pred[v] = x, p
-			q.push(entry{math.Float64bits(x), uint64(v)})
+			// The first takes the place of p.
+			if e := (entry{math.Float64bits(x), uint64(v)}); i == 0 {
+				q.fill(e)
+			} else {
+				q.push(e)
+			}
 		}
 	}
 }
