@@ -136,6 +136,7 @@ func (s Setting) Run(ctx context.Context, observe func(Progress), done func(Outc
 	var sums fingerprints
 	err := s.each(func(k int, t *task.Task, cfg train.Config) error {
 		o := Outcome{Loss: cfg.Loss.Name(), Seed: cfg.Seed}
+		releaseMemory()
 		watch := startStopwatch()
 		cfg.Clock = watch.nanoseconds
 		var err error
@@ -226,6 +227,15 @@ func (s Setting) dataOf(seed int64) Data {
 	d := s.Kind.resolve(s.Data)
 	d.Seed = seed
 	return d
+}
+
+// SmallNote says that the data are the kind's small ones, with a short
+// protocol, or is "".
+func (s Setting) SmallNote() string {
+	if s.Kind.isSmall(s.Data) {
+		return s.Kind.Small.Note
+	}
+	return ""
 }
 
 // varies says whether the data depend on the seed.

@@ -56,6 +56,8 @@ type Small struct {
 	Data Data
 	// Shorten makes the protocol fit them.
 	Shorten func(*train.Config)
+	// Note says what they are, and what there is instead.
+	Note string
 }
 
 // isSmall says whether d are the kind's small data.

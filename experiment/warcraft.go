@@ -33,6 +33,7 @@ var warcraftKind = Kind{
 		Data: Data{Maps: 1500, Clients: 12, Test: 300, Grid: 12, TerrainScale: 0.6,
 			PathSet: warcraft.WithCycles, NegativeCosts: warcraft.AsIs},
 		Shorten: shortenWarcraft,
+		Note:    "A small example with a short protocol; -data generated:10000 has the paper's size, -data FOLDER takes the published maps.",
 	},
 	Seeded:   true,
 	Check:    checkWarcraft,

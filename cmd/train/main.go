@@ -114,6 +114,9 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 		written = fmt.Sprintf(", %s in %.2f s", report.File, time.Since(reporting).Seconds())
 	}
 	var notes []string
+	if note := s.SmallNote(); note != "" {
+		notes = append(notes, note)
+	}
 	if note := freezeNote(s); note != "" {
 		notes = append(notes, note)
 	}
