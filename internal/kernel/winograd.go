@@ -17,8 +17,9 @@ const (
 	// displace each other from the first cache.
 	elementGap = 16
 	// groupTiles bounds the tiles whose weight gradients are added in one
-	// product, so that the transformed images stay in the second cache.
-	groupTiles = 72
+	// product, so that the transformed images and the gradient of all elements
+	// stay in the second cache: an image of 24x24.
+	groupTiles = 36
 )
 
 // winogradHas says whether the algorithm has a shape.
