@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,8 +68,12 @@ func (g golden) theta(t *testing.T, l *nn.Layout) []float64 {
 	t.Helper()
 	theta := make([]float64, l.Len())
 	for _, s := range l.Segments() {
-		if v := g.get(t, "init."+s.Name); copy(s.Slice(theta), v) != s.Len || len(v) != s.Len {
-			t.Fatalf("init.%s has length %d, want %d", s.Name, len(v), s.Len)
+		name := "init." + s.Name
+		if strings.HasPrefix(s.Name, "head.") {
+			name = "head." + name
+		}
+		if v := g.get(t, name); copy(s.Slice(theta), v) != s.Len || len(v) != s.Len {
+			t.Fatalf("%s has length %d, want %d", name, len(v), s.Len)
 		}
 	}
 	return theta
@@ -259,6 +264,58 @@ func TestTorchTraining(t *testing.T) {
 				t.Fatal(err)
 			}
 			within(t, "evaluation", y, g.get(t, "evaluation"), 1e-10)
+		})
+	}
+}
+
+// TestTorchConvHead compares the network with a convolution as head, some of
+// whose outputs are clamped: output, loss and every gradient of step 1 and, in
+// float64 by the quicker algorithm, losses and gradients of three steps of Adam
+// more. Tolerances are those of the other tests.
+func TestTorchConvHead(t *testing.T) {
+	g := readGolden(t)
+	m := newModel(t, resnet.Config{Head: resnet.Conv1x1})
+	losses, output := g.get(t, "head.losses"), g.get(t, "head.output")
+	if slices.Min(output) != 0 || slices.Max(output) == 0 {
+		t.Fatal("the golden outputs are not partly clamped")
+	}
+	for _, a := range arithmetics {
+		t.Run(fmt.Sprintf("%v/%v", a.precision, a.conv), func(t *testing.T) {
+			steps := 4
+			if a.precision == nn.Float32 || a.conv == nn.ConvDirect || testing.Short() || nn.KernelLevel() == "go" {
+				steps = 1
+			}
+			l := &squared{rows: 2, target: g.get(t, "target")}
+			s := g.session(t, nn.SessionConfig{Model: m, Precision: a.precision, Convolution: a.conv, Loss: l.apply})
+			grad := make([]float64, m.Layout().Trainable())
+			for step, want := range losses[:steps] {
+				loss, err := s.Gradient(2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lossTol, tol := a.tol, a.tol
+				if a.precision == nn.Float64 {
+					lossTol, tol = 1e-12, 1e-10
+				}
+				if d := math.Abs(loss-want) / want; !(d <= lossTol) {
+					t.Errorf("loss of step %d is %v, want %v within %.0g", step+1, loss, want, lossTol)
+				}
+				if step == 0 {
+					within(t, "output", l.out, output, a.tol)
+				}
+				if step == 0 || a.precision == nn.Float64 {
+					s.CopyGradient(grad)
+					for _, p := range m.Layout().Segments() {
+						if p.Trainable {
+							row := g.get(t, "head.steps."+p.Name)[step*18:][:18]
+							within(t, fmt.Sprintf("step %d: %s", step+1, p.Name), summary(p.Slice(grad)), row, tol)
+						}
+					}
+				}
+				if err := s.Update(nn.Adam{}, 1e-3); err != nil {
+					t.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -17,6 +17,10 @@ without clipping, the batch statistics of training throughout. The file holds
     later.NAME              steps 2 to 10: norm, mean and 16 entries of the gradient
     final.NAME              running statistics after the ten steps
     evaluation              output after them with the running statistics
+    head.init.NAME          weight and bias of a 1x1 convolution as head; the rest starts as above
+    head.output             of step 1, [2, 144]; some outputs are clamped at zero
+    head.losses             of the ten steps
+    head.steps.NAME         steps 1 to 10: norm, mean and 16 entries of the gradient
 
 Everything but losses32 is computed in float64 from parameters that float32
 holds exactly; what is large is stored as float32. The file's metadata names the
@@ -52,12 +56,13 @@ class BasicBlock(nn.Module):
 class Network(nn.Module):
     """The paper's network: torchvision's resnet18 up to layer1."""
 
-    def __init__(self, grid=12, channels=64):
+    def __init__(self, head=False, grid=12, channels=64):
         super().__init__()
         self.grid = grid
         self.conv1 = nn.Conv2d(3, channels, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
         self.layer1 = nn.Sequential(BasicBlock(channels), BasicBlock(channels))
+        self.head = nn.Conv2d(channels, 1, 1) if head else None
 
     def forward(self, x, keep=None):
         x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
@@ -67,7 +72,9 @@ class Network(nn.Module):
             activations[f"layer1.{i}"] = x
         if keep is not None:
             keep.update(activations)
-        return F.adaptive_max_pool2d(x, self.grid).mean(1).flatten(1)
+        x = F.adaptive_max_pool2d(x, self.grid)
+        x = x.mean(1) if self.head is None else F.relu(self.head(x))
+        return x.flatten(1)
 
 
 def initialise(net, generator):
@@ -84,10 +91,11 @@ def initialise(net, generator):
             w.copy_(0.1 * torch.randn(w.shape, generator=generator))
 
 
-def train(net, x, target, out):
-    """Takes the steps, fills out unless it is None, and returns the losses."""
+def train(net, x, target, see=None):
+    """Takes the steps and returns the losses. see(step, output, activations), if
+    given, is called before each update."""
     optimiser = torch.optim.Adam(net.parameters(), lr=RATE, betas=(0.9, 0.999), eps=1e-8)
-    losses, later = [], {}
+    losses = []
     for step in range(STEPS):
         optimiser.zero_grad()
         activations = {}
@@ -95,22 +103,64 @@ def train(net, x, target, out):
         loss = F.mse_loss(y, target)
         loss.backward()
         losses.append(loss.item())
-        if out is not None and step == 0:
-            out["output"] = single(y)
-            for place, a in activations.items():
-                out["activation." + place] = single(a.permute(0, 2, 3, 1).contiguous())
-        for name, p in net.named_parameters() if out is not None else []:
-            g = p.grad.flatten()
-            if step == 0:
-                out["gradient." + name] = single(p.grad)
-                continue
-            at = [i * (len(g) - 1) // (ENTRIES - 1) for i in range(ENTRIES)]
-            row = [g.norm().item(), g.mean().item()] + g[at].tolist()
-            later.setdefault("later." + name, []).append(row)
+        if see is not None:
+            see(step, y, activations)
         optimiser.step()
-    if out is not None:
-        out.update({name: np.array(rows) for name, rows in later.items()})
     return np.array(losses)
+
+
+def summary(gradient):
+    """Norm, mean and some entries of a gradient."""
+    g = gradient.flatten()
+    at = [i * (len(g) - 1) // (ENTRIES - 1) for i in range(ENTRIES)]
+    return [g.norm().item(), g.mean().item()] + g[at].tolist()
+
+
+def plain(net, x, target, arrays):
+    """The steps with the mean as head."""
+    later = {}
+
+    def see(step, y, activations):
+        if step == 0:
+            arrays["output"] = single(y)
+            for place, a in activations.items():
+                arrays["activation." + place] = single(a.permute(0, 2, 3, 1).contiguous())
+        for name, p in net.named_parameters():
+            if step == 0:
+                arrays["gradient." + name] = single(p.grad)
+            else:
+                later.setdefault("later." + name, []).append(summary(p.grad))
+
+    arrays["losses64"] = train(net, x, target, see)
+    arrays.update({name: np.array(rows) for name, rows in later.items()})
+
+
+def headed(state, x, target, arrays):
+    """The steps with a convolution as head, whose bias clamps a quarter of the outputs."""
+    net = Network(head=True)
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        net.load_state_dict({
+            **state,
+            "head.weight": (1 + 0.5 * torch.randn(net.head.weight.shape, generator=generator)) / net.head.weight.numel(),
+            "head.bias": torch.zeros(1),
+        })
+        probe = Network(head=True)
+        probe.load_state_dict(net.state_dict())
+        net.head.bias.copy_(-probe(x.float()).quantile(0.25))
+    for name in ("head.weight", "head.bias"):
+        arrays["head.init." + name] = net.state_dict()[name].numpy().copy()
+    net = net.double()
+    steps = {}
+
+    def see(step, y, _):
+        if step == 0:
+            arrays["head.output"] = single(y)
+        for name, p in net.named_parameters():
+            steps.setdefault("head.steps." + name, []).append(summary(p.grad))
+
+    arrays["head.losses"] = train(net, x, target, see)
+    arrays.update({name: np.array(rows) for name, rows in steps.items()})
 
 
 def single(t):
@@ -135,8 +185,9 @@ def main(path):
     x = ((image.float() - 128) / 64).permute(0, 3, 1, 2).contiguous()
     wide = Network().double()
     wide.load_state_dict(net.state_dict())
-    arrays["losses32"] = train(net, x, target, None)
-    arrays["losses64"] = train(wide, x.double(), target.double(), arrays)
+    headed(net.state_dict(), x.double(), target.double(), arrays)
+    arrays["losses32"] = train(net, x, target)
+    plain(wide, x.double(), target.double(), arrays)
     for name, w in wide.named_buffers():
         if not name.endswith("num_batches_tracked"):
             arrays["final." + name] = w.numpy().copy()
