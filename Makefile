@@ -1,9 +1,9 @@
-# fedrspo: make train | test | race | faults | lint | bench | build | generate
+# fedrspo: make train | test | race | faults | lint | bench | build | cross | arm64 | generate
 GO ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: train test race faults lint bench build cross generate cuda-kernels go-check
+.PHONY: train test race faults lint bench build cross arm64 generate cuda-kernels go-check
 
 # The main job: train with three losses on the generated knapsack task. go run
 # notes the revision in version.json only when told to, and then fails outside
@@ -47,6 +47,13 @@ cross: go-check
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; \
 	done
 	CGO_ENABLED=0 $(GO) vet -tags nocuda ./internal/cuda/...
+
+# Tests of the arithmetic for arm64, on this machine by QEMU's user mode (package
+# qemu-user on Debian). Emulation is some ten times slower, hence -short.
+QEMU_ARM64 ?= qemu-aarch64
+arm64: go-check
+	@command -v $(QEMU_ARM64) >/dev/null || { echo "$(QEMU_ARM64) not found: install qemu-user, or set QEMU_ARM64"; exit 1; }
+	CGO_ENABLED=0 GOOS=linux GOARCH=arm64 $(GO) test -short -timeout 60m -exec $(QEMU_ARM64) ./internal/kernel ./nn ./resnet
 
 # Assembly from its generator.
 generate: go-check

@@ -7,6 +7,7 @@ import (
 	"fedrspo/internal/graphop"
 	"fedrspo/nn"
 
+	"gonum.org/v1/gonum/blas/gonum"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 )
@@ -24,7 +25,15 @@ func BenchmarkMLPStep(b *testing.B) {
 	x, tgt := normals(r, benchBatch*benchIn), normals(r, benchBatch*benchOut)
 	b.Run("impl=fused", func(b *testing.B) { benchFused(b, nn.Float64, x, tgt) })
 	b.Run("impl=fused32", func(b *testing.B) { benchFused(b, nn.Float32, x, tgt) })
-	b.Run("impl=gorgonia", func(b *testing.B) { benchStock(b, x, tgt) })
+	// Stock Gorgonia multiplies by Gonum, and by our kernels where this package is
+	// linked in.
+	b.Run("impl=gorgonia-kernels", func(b *testing.B) { benchStock(b, x, tgt) })
+	b.Run("impl=gorgonia", func(b *testing.B) {
+		ours := gorgonia.WhichBLAS()
+		defer gorgonia.Use(ours)
+		gorgonia.Use(gonum.Implementation{})
+		benchStock(b, x, tgt)
+	})
 }
 
 func benchFused(b *testing.B, p nn.Precision, x, tgt []float64) {
