@@ -21,10 +21,33 @@ func (g *correlation) width() int  { return (g.outW-1)*g.strideW + g.kernelW }
 func (g *correlation) inLen() int  { return g.inH * g.inW * g.inC }
 func (g *correlation) outLen() int { return g.outH * g.outW * g.outC }
 
+// A source is an image that a pass reads: x, or with norm scale x + shift, plus
+// residual unless it is nil, through a ReLU if relu is set.
+type source[T Float] struct {
+	x        []T
+	norm     *BatchNorm[T]
+	residual []T
+	relu     bool
+}
+
+// copy copies whole pixels of the source, from the given element on.
+func (s *source[T]) copy(dst []T, from int) {
+	x := s.x[from:][:len(dst)]
+	if s.norm == nil {
+		copy(dst, x)
+		return
+	}
+	var residual []T
+	if s.residual != nil {
+		residual = s.residual[from:][:len(dst)]
+	}
+	scaleShift(dst, x, residual, s.norm.scale, s.norm.shift, s.relu)
+}
+
 // pad writes the padded image, and rows of zeros below it up to the given
 // height, columns of zeros to its right up to the given width.
-func pad[T Float](dst, src []T, g *correlation, height, width int) {
-	row := width * g.inC
+func pad[T Float](dst []T, src source[T], g *correlation, height, width int) {
+	size := width * g.inC
 	// The first input column inside, and the end of those.
 	w0, w1 := 0, g.inW
 	if g.leftPad < 0 {
@@ -35,25 +58,25 @@ func pad[T Float](dst, src []T, g *correlation, height, width int) {
 		w1 = w0
 	}
 	for h := range height {
-		d := dst[h*row:][:row]
+		d := dst[h*size:][:size]
 		at := h - g.topPad
 		y := at / g.spreadH
 		if at < 0 || at%g.spreadH != 0 || y >= g.inH || h >= g.height() || w0 == w1 {
 			clear(d)
 			continue
 		}
-		s := src[y*g.inW*g.inC:][:g.inW*g.inC]
+		row := y * g.inW * g.inC
 		first := (g.leftPad + w0*g.spreadW) * g.inC
 		if g.spreadW == 1 {
 			end := first + (w1-w0)*g.inC
 			clear(d[:first])
-			copy(d[first:end], s[w0*g.inC:])
+			src.copy(d[first:end], row+w0*g.inC)
 			clear(d[end:])
 			continue
 		}
 		clear(d)
 		for w := w0; w < w1; w++ {
-			copy(d[(g.leftPad+w*g.spreadW)*g.inC:][:g.inC], s[w*g.inC:])
+			src.copy(d[(g.leftPad+w*g.spreadW)*g.inC:][:g.inC], row+w*g.inC)
 		}
 	}
 }
@@ -72,7 +95,7 @@ func rowsPerCall(k int) int { return blockMACs / k / rowStep * rowStep }
 
 // direct computes one image. Element (h, w, o) is one chain over r, s, i in
 // that order, starting from zero, the zeros of the padding included.
-func direct[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T) {
+func direct[T Float](t *threadScratch[T], g *correlation, weights, dst []T, src source[T]) {
 	height, width := g.height(), g.width()
 	image := grow(&t.image, height*width*g.inC)
 	pad(image, src, g, height, width)
@@ -118,7 +141,7 @@ func direct[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T)
 func directGradient[T Float](t *threadScratch[T], g *correlation, dw, x, dy []T) {
 	height, width := g.height(), g.width()
 	image := grow(&t.image, height*width*g.inC)
-	pad(image, x, g, height, width)
+	pad(image, source[T]{x: x}, g, height, width)
 	w := panelWidth[T]()
 	run := g.kernelW * g.inC
 	part := min(g.outW, blockK)

@@ -53,16 +53,17 @@ func (c *Conv[T]) do(thread, item int) {
 func (c *Conv[T]) correlateImage(t *threadScratch[T], item int) {
 	j, f := &c.job, &c.job.f
 	in, out := j.g.inLen(), j.g.outLen()
-	src, dst := j.src[item*in:][:in], j.dst[item*out:][:out]
-	if f.In != nil {
-		to := f.Store
-		if to == nil {
-			to = grow(&t.input, in)
-		} else {
-			to = to[item*in:][:in]
+	src, dst := source[T]{x: j.src[item*in:][:in]}, j.dst[item*out:][:out]
+	switch {
+	case f.In != nil && f.Store != nil:
+		to := f.Store[item*in:][:in]
+		f.input(to, src.x, item, in)
+		src.x = to
+	case f.In != nil:
+		src.norm, src.relu = f.In, f.ReLU
+		if f.Residual != nil {
+			src.residual = f.Residual[item*in:][:in]
 		}
-		f.input(to, src, item, in)
-		src = to
 	}
 	c.image(t, j.g, j.w, dst, src)
 	if f.Out != nil {
@@ -71,7 +72,7 @@ func (c *Conv[T]) correlateImage(t *threadScratch[T], item int) {
 }
 
 // image computes one image of a correlation.
-func (c *Conv[T]) image(t *threadScratch[T], g *correlation, w *packedWeights[T], dst, src []T) {
+func (c *Conv[T]) image(t *threadScratch[T], g *correlation, w *packedWeights[T], dst []T, src source[T]) {
 	if c.algorithm == Winograd {
 		winograd(t, g, w.packed, dst, src)
 	} else {
@@ -107,7 +108,7 @@ func (c *Conv[T]) backwardChunk(t *threadScratch[T], item int) {
 		if j.dst != nil {
 			for i := range n {
 				dx := j.dst[(lo+i)*in:][:in]
-				c.image(t, j.g, j.w, dx, dy[i*out:][:out])
+				c.image(t, j.g, j.w, dx, source[T]{x: dy[i*out:][:out]})
 				if f.Shortcut != nil {
 					Axpy(1, f.Shortcut[(lo+i)*in:][:in], dx)
 				}

@@ -96,7 +96,7 @@ func (g *correlation) tiles() (rows, cols int) {
 }
 
 // transformImage writes tile t of the transformed image to v[e*stride+t*inC].
-func transformImage[T Float](t *threadScratch[T], g *correlation, v []T, stride int, src, scratch []T) {
+func transformImage[T Float](t *threadScratch[T], g *correlation, v []T, stride int, src source[T], scratch []T) {
 	rows, cols := g.tiles()
 	height, width := rows*tileOut+2, cols*tileOut+2
 	image := grow(&t.image, height*width*g.inC)
@@ -110,7 +110,7 @@ func transformImage[T Float](t *threadScratch[T], g *correlation, v []T, stride 
 }
 
 // winograd computes one image.
-func winograd[T Float](t *threadScratch[T], g *correlation, weights, dst, src []T) {
+func winograd[T Float](t *threadScratch[T], g *correlation, weights, dst []T, src source[T]) {
 	rows, cols := g.tiles()
 	tiles := rows * cols
 	inStride, outStride := tiles*g.inC+elementGap, tiles*g.outC+elementGap
@@ -194,7 +194,7 @@ func winogradGradient[T Float](t *threadScratch[T], g *correlation, x, dy []T, n
 	edge, scratch, b := buf[:border], buf[border:][:transformScratch], buf[border+transformScratch:]
 
 	for i := range n {
-		transformImage(t, g, v[i*tiles*g.inC:], inStride, x[i*g.inLen():][:g.inLen()], scratch)
+		transformImage(t, g, v[i*tiles*g.inC:], inStride, source[T]{x: x[i*g.inLen():][:g.inLen()]}, scratch)
 		transformOutputGradient(g, m[i*tiles*g.outC:], outStride, dy[i*g.outLen():][:g.outLen()], edge, scratch)
 	}
 	p := panel[T]{runs: 1, rowA: 1, colA: g.inC, ldb: g.outC, ldc: g.outC, ldStart: g.outC, floor: noFloor[T]()}
