@@ -224,6 +224,7 @@ func (b *Builder) ConvHead(x Images, name string, h, w int) (Images, error) {
 
 // head is the state of the operations of a MeanHead, or of a ConvHead.
 type head[T graphop.Float] struct {
+	chain[T]
 	run      *RunState
 	mem      *memory[T]
 	pool     *kernel.MaxPool[T]
@@ -245,6 +246,7 @@ func addHead[T graphop.Float](b *Builder, x Images, name *string, h, w int) (Ima
 	if o.pool, err = kernel.NewAdaptiveMaxPool[T](x.H, x.W, x.C, h, w); err != nil {
 		return Images{}, fmt.Errorf("nn: head: %w", err)
 	}
+	o.before(x)
 	if !o.conv {
 		return addImages(b, "mean head", h, w, 1, o, []Images{x})
 	}
@@ -283,7 +285,7 @@ func (o *head[T]) forward(y []T, x [][]T) {
 	kernel.Gemm(false, true, pixels, 1, c, p, c, o.weight.value, c, y, 1, kernel.Epilogue[T]{Bias: o.bias.value, ReLU: true})
 }
 
-func (o *head[T]) backward(dx, _ [][]T, y, dy []T) {
+func (o *head[T]) backward(dx, x [][]T, y, dy []T) {
 	n := o.run.Rows
 	pixels := n * o.pool.OutH() * o.pool.OutW()
 	dy = dy[:pixels]
@@ -297,7 +299,12 @@ func (o *head[T]) backward(dx, _ [][]T, y, dy []T) {
 	} else {
 		kernel.ChannelMeanGrad(dp, dy, o.channels)
 	}
-	if dx[0] != nil {
+	if dx[0] == nil {
+		return
+	}
+	if f := o.sums(); f.Prev != nil {
+		o.pool.BackwardFused(o.mem.scratch, dx[0], dp, o.argmax, x[0], n, f)
+	} else {
 		o.pool.Backward(o.mem.scratch, dx[0], dp, o.argmax, n)
 	}
 }

@@ -62,12 +62,12 @@ func (m *chainNet) Build(b *Builder, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if im, err = b.Stem(im, "conv1", "bn1"); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"a", "b"} {
-		keep := func() {
-			if t, ok := im.tail.(*tail[float64]); ok {
-				m.tails = append(m.tails, t)
-			}
+	keep := func() {
+		if t, ok := im.tail.(*tail[float64]); ok {
+			m.tails = append(m.tails, t)
 		}
+	}
+	for _, name := range []string{"a", "b"} {
 		keep()
 		before := im
 		if im, err = b.BasicBlock(im, name); err != nil {
@@ -79,6 +79,9 @@ func (m *chainNet) Build(b *Builder, x *gorgonia.Node) (*gorgonia.Node, error) {
 				return nil, err
 			}
 		}
+	}
+	if !m.branched {
+		keep()
 	}
 	im, err = b.MeanHead(im, 2, 1)
 	return im.Node, err
@@ -106,7 +109,7 @@ func halfSquares(out *gorgonia.Node) (*gorgonia.Node, error) {
 	}, out)
 }
 
-// TestChain: a block does the sums of the operation before it where it is the
+// TestChain: a block or a head does the sums of the operation before it where it is the
 // only one behind that, and nowhere else; the gradients are central differences
 // either way.
 func TestChain(t *testing.T) {

@@ -85,12 +85,19 @@ func (f *Fusion[T]) checkBackward(op string, s ConvShape, n int, dx bool) {
 		checkImages(op, "Shortcut", n, s.InLen(), len(f.Shortcut))
 	}
 	if f.Prev != nil {
-		if f.Prev.channels != s.InC {
-			panic(fmt.Sprintf("kernel.%s: batch norm of %d channels before %d input channels", op, f.Prev.channels, s.InC))
-		}
-		f.Prev.checkParameters(op, f.Dgamma, f.Dbeta)
-		checkImages(op, "PrevX", n, s.InLen(), len(f.PrevX))
+		f.checkPrev(op, s.InLen(), s.InC, n)
 	}
+}
+
+// checkPrev panics unless Prev and what it reads fit n images of the given
+// length.
+func (f *Fusion[T]) checkPrev(op string, image, channels, n int) {
+	if f.Prev.channels != channels {
+		panic(fmt.Sprintf("kernel.%s: batch norm of %d channels before %d input channels", op, f.Prev.channels, channels))
+	}
+	f.Prev.checkParameters(op, f.Dgamma, f.Dbeta)
+	f.Prev.checkBatch(op, n, image/channels)
+	checkImages(op, "PrevX", n, image, len(f.PrevX))
 }
 
 // ForwardFused is Forward with the work of f.
@@ -126,7 +133,6 @@ func (c *Conv[T]) BackwardFused(s *Scratch[T], dx, dw, x, dy []T, n int, w Weigh
 		c.pack(&c.backwardW, w, c.packBackward)
 	}
 	if f.Prev != nil {
-		f.Prev.checkBatch(op, n, c.shape.InH*c.shape.InW)
 		grow(&s.sums, 2*n*f.Prev.channels)
 	}
 	c.weightGradient(s, dx, x, dy, n, f)

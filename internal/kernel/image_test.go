@@ -120,10 +120,8 @@ func (b *blockNet[T]) forwardFused(s *Scratch[T], x []T, n int) {
 }
 
 func (b *blockNet[T]) backwardFused(s *Scratch[T], x, dy []T, n int) {
-	pixels2 := pixelsOf(b.conv2.Shape())
 	ChannelMeanGrad(b.dp2[:n*b.last.OutLen()], dy[:n*b.last.OutLen()/netChannels], netChannels)
-	b.last.Backward(s, b.da2, b.dp2, b.arg2, n)
-	b.norm2.BackwardSums(s, b.skip, b.dgamma[1], b.dbeta[1], b.da2, b.a2, b.c2, n, pixels2)
+	b.last.BackwardFused(s, b.skip, b.dp2, b.arg2, b.a2, n, Fusion[T]{Prev: b.norm2, PrevX: b.c2, Dgamma: b.dgamma[1], Dbeta: b.dbeta[1]})
 	b.conv2.BackwardFused(s, b.dp1, b.dw2, b.p1, b.skip, n, Weights[T]{b.w2, b.version}, Fusion[T]{
 		Out: b.norm2, Y: b.c2, Shortcut: b.skip,
 		Prev: b.norm1, PrevX: b.large1, Dgamma: b.dgamma[0], Dbeta: b.dbeta[0],
@@ -382,6 +380,13 @@ func TestFusedPanics(t *testing.T) {
 	wantPanic(t, "sums of a pool of other channels", func() { two.BackwardSumsPool(s, small, p[:2], p[:2], small, nil, small, 1, pool) })
 	wantPanic(t, "short maxima", func() { three.BackwardSumsPool(s, small, p, p, small, nil, small[1:], 1, pool) })
 	dx := make([]float32, len(x))
+	poolDX := make([]float32, pool.InLen())
+	before3 := Fusion[float32]{Prev: three, PrevX: y, Dgamma: p, Dbeta: p}
+	wantPanic(t, "pool without work", func() { pool.BackwardFused(s, poolDX, small, argmax, y, 1, Fusion[float32]{}) })
+	wantPanic(t, "pool behind of other channels", func() {
+		pool.BackwardFused(s, poolDX, small, argmax, y, 1, Fusion[float32]{Prev: two, PrevX: y, Dgamma: p[:2], Dbeta: p[:2]})
+	})
+	wantPanic(t, "pool with short input", func() { pool.BackwardFused(s, poolDX, small, argmax, y[1:], 1, before3) })
 	behind := func(f Fusion[float32]) func() {
 		f.Y = y
 		return func() { c.BackwardFused(s, dx, w.Data, x, small, 1, w, f) }

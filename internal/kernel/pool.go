@@ -24,6 +24,8 @@ type poolJob[T Float] struct {
 	norm     *BatchNorm[T]
 	relu     bool
 	largest  []T
+	f        Fusion[T]
+	x        []T // the pool's input, for f.Prev
 }
 
 // A span is the part of an axis that a window covers.
@@ -138,6 +140,25 @@ func (p *MaxPool[T]) Backward(s *Scratch[T], dx, dy []T, argmax []uint8, n int) 
 	p.job = poolJob[T]{}
 }
 
+// BackwardFused is Backward with the work of f.Prev, where x is the input of
+// Forward; f has no other work.
+func (p *MaxPool[T]) BackwardFused(s *Scratch[T], dx, dy []T, argmax []uint8, x []T, n int, f Fusion[T]) {
+	const op = "MaxPool.BackwardFused"
+	checkImages(op, "dx", n, p.InLen(), len(dx))
+	checkImages(op, "dy", n, p.OutLen(), len(dy))
+	checkImages(op, "argmax", n, p.OutLen(), len(argmax))
+	checkImages(op, "x", n, p.InLen(), len(x))
+	if f.Prev == nil || f.In != nil || f.Out != nil || f.Pool != nil || f.Shortcut != nil {
+		panic("kernel." + op + ": want Prev and no other work")
+	}
+	f.checkPrev(op, p.InLen(), p.channels, n)
+	grow(&s.sums, 2*n*p.channels)
+	p.job = poolJob[T]{s: s, backward: true, in: dx, out: dy, argmax: argmax, f: f, x: x}
+	s.run(n, p)
+	p.job = poolJob[T]{}
+	f.Prev.endBackward(s, f.Dgamma, f.Dbeta, n)
+}
+
 // ForwardNorm is Forward on norm.Apply(x) in place of x, with a ReLU if relu is
 // set; where the ReLU makes a maximum zero, its place is unspecified. The
 // normalised image is not kept. largest, unless nil, is of the size of y and
@@ -169,6 +190,10 @@ func (p *MaxPool[T]) do(thread, item int) {
 	}
 	if j.backward {
 		p.backwardImage(in, out, argmax)
+		if prev := j.f.Prev; prev != nil {
+			at := item * p.InLen()
+			prev.imageGradientSums(&j.s.threads[thread], j.s.sums, item, in, in, j.f.PrevX[at:][:p.InLen()], j.x[at:][:p.InLen()])
+		}
 		return
 	}
 	w := windows[T]{argmax: argmax, y: out, in: in}

@@ -82,12 +82,11 @@ func (net *resNet) step(s *Scratch[float32]) {
 	ChannelMean(net.y, net.head, 64)
 
 	ChannelMeanGrad(net.dhead, net.dy, 64)
-	net.last.Backward(s, net.d, net.dhead, net.argLast, n)
 	d, next := net.d, net.din
-	net.norm[4].BackwardSums(s, d, net.dgamma, net.dbeta, d, net.a[4], net.c[4], n, 576)
 	before := func(i int, x []float32) Fusion[float32] {
 		return Fusion[float32]{Prev: net.norm[i], PrevX: x, Dgamma: net.dgamma, Dbeta: net.dbeta}
 	}
+	net.last.BackwardFused(s, d, net.dhead, net.argLast, net.a[4], n, before(4, net.c[4]))
 	for i := 3; i > 0; i -= 2 {
 		f := before(i, net.c[i])
 		f.In, f.ReLU, f.Out, f.Y = net.norm[i], true, net.norm[i+1], net.c[i+1]
