@@ -11,6 +11,7 @@ import (
 	"fedrspo/oracle"
 	"fedrspo/oracle/dijkstra"
 	"fedrspo/oracle/qp"
+	"fedrspo/oracle/synthetic"
 )
 
 // The accuracy contract of projections onto the path polytope, in units of
@@ -195,8 +196,8 @@ func newContractChecker(p Problem, f *family, client int) (*contractChecker, err
 
 func (c *contractChecker) check(i int) (contractOutcome, error) {
 	r := stream.New(stream.Key{Seed: c.problem.Seed, Purpose: "bench contract", Client: i})
-	draw, q := contractDraws[r.IntN(len(contractDraws))], Quality(r.IntN(len(qualityNames)))
-	o := contractOutcome{group: draw*len(qualityNames) + int(q), warm: r.IntN(3) == 0}
+	draw, q := contractDraws[r.IntN(len(contractDraws))], Quality(r.IntN(len(Qualities())))
+	o := contractOutcome{group: draw*len(Qualities()) + int(q), warm: r.IntN(3) == 0}
 	kind := contractCosts[draw]
 	lambda := 0.05 * math.Pow(2000, r.Float64())
 	cost := c.family.costs(r)
@@ -207,7 +208,7 @@ func (c *contractChecker) check(i int) (contractOutcome, error) {
 		if _, err := c.projector.Project(c.w, before, lambda, &warm); err != nil {
 			return o, err
 		}
-		change(r, predicted, 0.2*r.Float64())
+		synthetic.Move(r, predicted, 0.2*r.Float64())
 	}
 	// The same draws as before, so that the problem is a nearby one.
 	theta := contractTheta(stream.New(stream.Key{Seed: c.problem.Seed, Purpose: "bench contract costs", Client: i}), kind, cost, predicted)
@@ -256,7 +257,7 @@ func (c *contractChecker) check(i int) (contractOutcome, error) {
 
 // contractTheta returns what is projected.
 func contractTheta(r *rand.Rand, kind string, cost, predicted []float64) []float64 {
-	theta := lossPoint(cost, predicted)
+	theta := synthetic.LossPoint(cost, predicted)
 	for v, x := range predicted {
 		switch kind {
 		case contractDirect:
@@ -284,7 +285,7 @@ func positivePairs(cfg dijkstra.Config, theta []float64) int {
 	source, sink := cfg.Source.Row*cfg.Width+cfg.Source.Col, cfg.Sink.Row*cfg.Width+cfg.Sink.Col
 	n := 0
 	for v := range theta {
-		around(cfg.Height, cfg.Width, v, func(u int) {
+		synthetic.Around(cfg.Height, cfg.Width, v, func(u int) {
 			if u < v && theta[u]+theta[v] < 0 && v != source && v != sink && u != source && u != sink {
 				n++
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fedrspo/internal/stream"
+	"fedrspo/oracle/synthetic"
 )
 
 // problemOf is a small problem of every oracle.
@@ -47,7 +48,7 @@ func TestMapsAreSmooth(t *testing.T) {
 	r := stream.New(stream.Key{Purpose: "test"})
 	same, pairs := 0, 0
 	for range 50 {
-		c := gridCosts(r, 12, 12)
+		c := synthetic.Terrain(r, 12, 12)
 		kinds := map[float64]bool{}
 		for v, x := range c {
 			kinds[x] = true
@@ -58,7 +59,7 @@ func TestMapsAreSmooth(t *testing.T) {
 				}
 			}
 		}
-		if len(kinds) > len(terrain) {
+		if len(kinds) > len(synthetic.Kinds) {
 			t.Fatalf("%d kinds of ground", len(kinds))
 		}
 	}
@@ -70,7 +71,7 @@ func TestMapsAreSmooth(t *testing.T) {
 // The paper has 44 clients on a 12 x 12 grid, and opposite cells are distinct on
 // any grid.
 func TestBorder(t *testing.T) {
-	if n := len(border(12, 12)); n != maxClients {
+	if n := len(synthetic.Border(12, 12)); n != maxClients {
 		t.Errorf("%d border cells, want %d", n, maxClients)
 	}
 	for _, size := range [][2]int{{2, 2}, {2, 5}, {3, 3}, {9, 14}} {

@@ -84,7 +84,7 @@ func (p Problem) Check() error {
 		return fmt.Errorf("polyhedron of dimension %d, want at most %d: %w", p.Dim, maxPolyhedron, ErrProblem)
 	}
 	switch {
-	case p.Predictions < 0 || int(p.Predictions) >= len(qualityNames):
+	case p.Predictions < 0 || int(p.Predictions) >= len(Qualities()):
 		return fmt.Errorf("%v: %w", p.Predictions, ErrProblem)
 	case !(p.Warm >= 0 && p.Warm <= 1):
 		return fmt.Errorf("warm start after a change of %v, want 0 to 1: %w", p.Warm, ErrProblem)

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+
+	"fedrspo/oracle/synthetic"
 )
 
 // ErrProblem is wrapped by the errors about a Problem, or the name of a part of
@@ -14,50 +15,32 @@ import (
 var ErrProblem = errors.New("invalid problem")
 
 // Quality says how well costs are predicted.
-type Quality int
+type Quality = synthetic.Quality
 
+// Qualities of predictions, see package synthetic.
 const (
-	// True predictions are the costs.
-	True Quality = iota
-	// Good predictions have 5 % noise.
-	Good
-	// Medium predictions are blurred over neighbouring cells (of sets without
-	// neighbours: drawn halfway to the mean) and have 20 % noise.
-	Medium
-	// Noisy predictions have 50 % noise.
-	Noisy
-	// Under predictions are about a third of the costs, so that on a path
-	// polytope many cycles pay.
-	Under
-	// Init predictions are those of an untrained network: one small size for
-	// all, with noise, of the sign of the costs.
-	Init
+	True   = synthetic.True
+	Good   = synthetic.Good
+	Medium = synthetic.Medium
+	Noisy  = synthetic.Noisy
+	Under  = synthetic.Under
+	Init   = synthetic.Init
 )
 
-var qualityNames = []string{"true", "good", "medium", "noisy", "under", "init"}
-
 // Qualities returns all of them.
-func Qualities() []Quality { return []Quality{True, Good, Medium, Noisy, Under, Init} }
-
-// String returns the name that ParseQuality reads.
-func (q Quality) String() string {
-	if q >= 0 && int(q) < len(qualityNames) {
-		return qualityNames[q]
-	}
-	return fmt.Sprintf("Quality(%d)", int(q))
-}
+func Qualities() []Quality { return synthetic.Qualities() }
 
 // ParseQuality returns the Quality of that name, or an ErrProblem.
 func ParseQuality(name string) (Quality, error) {
-	k := slices.Index(qualityNames, name)
-	if k < 0 {
-		return 0, fmt.Errorf("predictions %q, want %s: %w", name, strings.Join(qualityNames, ", "), ErrProblem)
+	var names []string
+	for _, q := range Qualities() {
+		if q.String() == name {
+			return q, nil
+		}
+		names = append(names, q.String())
 	}
-	return Quality(k), nil
+	return 0, fmt.Errorf("predictions %q, want %s: %w", name, strings.Join(names, ", "), ErrProblem)
 }
-
-// MarshalText returns the name.
-func (q Quality) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
 
 // Lambda is a regularisation weight: a number, or the calibrated weight of the
 // paper, section 3.1, the mean |c| of a client over the radius of its set,

@@ -7,6 +7,7 @@ import (
 
 	"fedrspo/internal/stream"
 	"fedrspo/oracle"
+	"fedrspo/oracle/synthetic"
 )
 
 // The simulated training: each of the clients visits its samples once an epoch.
@@ -57,7 +58,7 @@ func MeasureTrajectory(ctx context.Context, height, width int, seed int64, durat
 				return nil, err
 			}
 			w.starts[epoch*samples+i] = append([]uint64(nil), warm[i].Words...)
-			theta := lossPoint(w.row(costs, i), w.row(now, i))
+			theta := synthetic.LossPoint(w.row(costs, i), w.row(now, i))
 			// A batch of every client an epoch: clients recur in the same order.
 			k := w.client(epoch*samples + i)
 			if _, err := projectors[k].Project(dst, theta, w.lambda[k], &warm[i]); err != nil {
@@ -65,7 +66,7 @@ func MeasureTrajectory(ctx context.Context, height, width int, seed int64, durat
 			}
 			w.theta = append(w.theta, theta...)
 			predicted := w.row(now, i)
-			change(stream.New(stream.Key{Seed: seed, Purpose: "bench trajectory", Client: i, Epoch: epoch}), predicted, trajectoryNoise)
+			synthetic.Move(stream.New(stream.Key{Seed: seed, Purpose: "bench trajectory", Client: i, Epoch: epoch}), predicted, trajectoryNoise)
 			for v, to := range w.row(final, i) {
 				predicted[v] = max(predicted[v]+step*(to-predicted[v]), 0)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"fedrspo/internal/stream"
 	"fedrspo/oracle"
+	"fedrspo/oracle/synthetic"
 )
 
 // family is what the instances of a problem have in common: sets, of which each
@@ -96,7 +97,7 @@ func newWorkload(ctx context.Context, p Problem) (*workload, error) {
 			return nil, err
 		}
 	}
-	w.theta = lossPoint(w.costs, predicted)
+	w.theta = synthetic.LossPoint(w.costs, predicted)
 	return w, nil
 }
 
@@ -116,35 +117,14 @@ func (w *workload) warmUp(ctx context.Context, predicted []float64) error {
 		k := w.client(i)
 		var warm oracle.Warm
 		before := w.row(predicted, i)
-		if _, err := projectors[k].Project(dst, lossPoint(w.row(w.costs, i), before), w.lambda[k], &warm); err != nil {
+		if _, err := projectors[k].Project(dst, synthetic.LossPoint(w.row(w.costs, i), before), w.lambda[k], &warm); err != nil {
 			return err
 		}
 		w.starts[i] = warm.Words
 		r := stream.New(stream.Key{Seed: w.problem.Seed, Purpose: "bench change", Client: i})
-		change(r, before, w.problem.Warm)
+		synthetic.Move(r, before, w.problem.Warm)
 	}
 	return nil
-}
-
-// change moves predictions as a training step of that relative size does: all
-// together, each by itself, and small ones by some of the mean.
-func change(r *rand.Rand, predicted []float64, share float64) {
-	mean, common := 0.0, share*r.NormFloat64()/2
-	for _, x := range predicted {
-		mean += math.Abs(x) / float64(len(predicted))
-	}
-	for v, x := range predicted {
-		predicted[v] = x*(1+common+share*r.NormFloat64()) + 0.2*share*mean*r.NormFloat64()
-	}
-}
-
-// lossPoint returns what the RSPO+ loss projects, 2 ĉ - c (paper, section 2).
-func lossPoint(c, predicted []float64) []float64 {
-	out := make([]float64, len(c))
-	for v := range c {
-		out[v] = 2*predicted[v] - c[v]
-	}
-	return out
 }
 
 func norm(x []float64) float64 { return math.Sqrt(dot(x, x)) }

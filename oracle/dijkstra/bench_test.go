@@ -2,47 +2,16 @@ package dijkstra
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
 	"fedrspo/oracle"
+	"fedrspo/oracle/synthetic"
 )
 
 // instances is how many distinct maps a benchmark cycles through: more than a
 // branch predictor can learn.
 const instances = 4096
-
-// terrain returns the costs of a map like those of the paper's task: patches of
-// five kinds of ground whose costs a client multiplies by exp(0.6 z).
-func terrain(r *rand.Rand, height, width int) []float64 {
-	field := make([]float64, height*width)
-	for i := range field {
-		field[i] = r.NormFloat64()
-	}
-	for range 2 {
-		smooth := make([]float64, len(field))
-		for row := range height {
-			for col := range width {
-				for dr := max(row-1, 0); dr < min(row+2, height); dr++ {
-					for dc := max(col-1, 0); dc < min(col+2, width); dc++ {
-						smooth[row*width+col] += field[dr*width+dc] / 5
-					}
-				}
-			}
-		}
-		field = smooth
-	}
-	kinds := []float64{0.8, 1.2, 5.3, 7.7, 9.2}
-	for k := range kinds {
-		kinds[k] *= math.Exp(0.6 * r.NormFloat64())
-	}
-	r.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-	for i, x := range field {
-		field[i] = kinds[int(min(max(2.5+1.5*x, 0), 4))]
-	}
-	return field
-}
 
 // BenchmarkDijkstra solves maps between opposite corners of the border.
 func BenchmarkDijkstra(b *testing.B) {
@@ -56,7 +25,7 @@ func BenchmarkDijkstra(b *testing.B) {
 				d := size * size
 				costs := make([]float64, 0, instances*d)
 				for range instances {
-					costs = append(costs, terrain(r, size, size)...)
+					costs = append(costs, synthetic.Terrain(r, size, size)...)
 				}
 				var solvers []oracle.Linear
 				for _, end := range border(size, size) {
@@ -79,14 +48,11 @@ func BenchmarkDijkstra(b *testing.B) {
 	}
 }
 
+// border returns the border cells of a grid clockwise from the top left.
 func border(height, width int) []Cell {
 	var cells []Cell
-	for r := range height {
-		for c := range width {
-			if r == 0 || c == 0 || r == height-1 || c == width-1 {
-				cells = append(cells, Cell{r, c})
-			}
-		}
+	for _, v := range synthetic.Border(height, width) {
+		cells = append(cells, Cell{v / width, v % width})
 	}
 	return cells
 }

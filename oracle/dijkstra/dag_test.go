@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"fedrspo/oracle/oracletest"
+	"fedrspo/oracle/synthetic"
 )
 
 // visitsOf returns the visits of a path.
@@ -89,7 +90,7 @@ func TestAcyclicKeepsPathsThatAdvance(t *testing.T) {
 	kept, lost := 0, 0
 	for k := range 800 {
 		acyclic, cyclic := randomAcyclic(r, 60)
-		theta := terrain(r, cyclic.Height, cyclic.Width)
+		theta := synthetic.Terrain(r, cyclic.Height, cyclic.Width)
 		for v := range theta {
 			theta[v] *= math.Exp(float64(k%3) * r.NormFloat64())
 		}

@@ -9,6 +9,7 @@ import (
 	"fedrspo/oracle"
 	"fedrspo/oracle/dijkstra"
 	"fedrspo/oracle/oracletest"
+	"fedrspo/oracle/synthetic"
 )
 
 // pathVertices lists the visits of all paths of an acyclic grid.
@@ -136,15 +137,15 @@ func TestAcyclicPathContract(t *testing.T) {
 		cfg := pathBetween(12, 12, ends[k%len(ends)]).Grid().Config()
 		cfg.Negative, cfg.Acyclic = dijkstra.Exact, true
 		path := mustPath(cfg)
-		quality := pathQuality(k % int(pathQualities))
+		quality := synthetic.Quality(k % int(pathQualities))
 		q, l := newPathProjector(path), path.NewLinear()
-		c := pathTerrain(r, 12, 12)
+		c := synthetic.Terrain(r, 12, 12)
 		lambda := 0.05 * math.Pow(2000, r.Float64())
-		predicted := pathPrediction(r, 12, 12, c, quality)
+		predicted := synthetic.Predict(r, 12, 12, c, quality)
 		var warm oracle.Warm
-		cold := m.certify(t, q, l, pathTheta(c, predicted), lambda, nil)
-		m.near(t, m.certify(t, q, l, pathTheta(c, predicted), lambda, &warm), cold, 0)
-		theta := pathTheta(c, pathMoved(r, predicted, 0.03))
+		cold := m.certify(t, q, l, synthetic.LossPoint(c, predicted), lambda, nil)
+		m.near(t, m.certify(t, q, l, synthetic.LossPoint(c, predicted), lambda, &warm), cold, 0)
+		theta := synthetic.LossPoint(c, pathMoved(r, predicted, 0.03))
 		m.near(t, m.certify(t, q, l, theta, lambda, &warm), m.certify(t, q, l, theta, lambda, nil), 0)
 		if t.Failed() {
 			t.Fatalf("instance %d: %v predictions at lambda %v", k, quality, lambda)

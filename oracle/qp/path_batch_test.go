@@ -8,6 +8,7 @@ import (
 
 	"fedrspo/oracle"
 	"fedrspo/oracle/dijkstra"
+	"fedrspo/oracle/synthetic"
 )
 
 // batchOf returns rows over a path: predictions of all qualities, some with warm
@@ -16,13 +17,13 @@ func batchOf(r *rand.Rand, path *Path, n int) []oracle.Projection {
 	cfg := path.Grid().Config()
 	rows := make([]oracle.Projection, n)
 	for i := range rows {
-		c := pathTerrain(r, cfg.Height, cfg.Width)
-		quality := pathQuality(r.IntN(int(pathInit) + 1))
+		c := synthetic.Terrain(r, cfg.Height, cfg.Width)
+		quality := synthetic.Quality(r.IntN(int(synthetic.Init) + 1))
 		if r.IntN(2) == 0 {
-			quality = pathInit
+			quality = synthetic.Init
 		}
 		rows[i] = oracle.Projection{
-			Dst: make([]float64, path.Dim()), Theta: pathTheta(c, pathPrediction(r, cfg.Height, cfg.Width, c, quality)),
+			Dst: make([]float64, path.Dim()), Theta: synthetic.LossPoint(c, synthetic.Predict(r, cfg.Height, cfg.Width, c, quality)),
 			Lambda: 0.2 + 3*r.Float64(),
 		}
 		if r.IntN(2) == 0 {
@@ -116,8 +117,8 @@ func BenchmarkPathBatch(b *testing.B) {
 	const n = 64
 	var rows []oracle.Projection
 	for range n {
-		c := pathTerrain(r, 12, 12)
-		rows = append(rows, oracle.Projection{Dst: make([]float64, 144), Theta: pathTheta(c, pathPrediction(r, 12, 12, c, pathUnder)), Lambda: pathNorm(c) / 12})
+		c := synthetic.Terrain(r, 12, 12)
+		rows = append(rows, oracle.Projection{Dst: make([]float64, 144), Theta: synthetic.LossPoint(c, synthetic.Predict(r, 12, 12, c, synthetic.Under)), Lambda: pathNorm(c) / 12})
 	}
 	for _, how := range []string{"loop", "batch"} {
 		b.Run("how="+how, func(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 
 	"fedrspo/oracle"
 	"fedrspo/oracle/dijkstra"
+	"fedrspo/oracle/synthetic"
 )
 
 // pathInstances is how many distinct problems a benchmark cycles through: more
@@ -32,7 +33,7 @@ func BenchmarkPath(b *testing.B) {
 		}
 		costs, dst := make([]float64, 0, pathInstances*d), make([]float64, d)
 		for range pathInstances {
-			costs = append(costs, pathTerrain(r, size, size)...)
+			costs = append(costs, synthetic.Terrain(r, size, size)...)
 		}
 		k := 0
 		stop := startPathClock()
@@ -45,7 +46,7 @@ func BenchmarkPath(b *testing.B) {
 		unit = stop() / float64(b.N)
 		b.ReportMetric(unit, "cpu-ns/op")
 	})
-	for _, quality := range []pathQuality{pathTrue, pathGood, pathMedium, pathUnder, pathInit} {
+	for _, quality := range []synthetic.Quality{synthetic.True, synthetic.Good, synthetic.Medium, synthetic.Under, synthetic.Init} {
 		for _, lambda := range []float64{2, 1, 0.5, 0.2, 0} {
 			for _, moved := range []float64{-1, 0.01, 0.03, 0.1} {
 				name := fmt.Sprintf("lambda=%v/predictions=%v/warm=%v", lambda, quality, moved)
@@ -72,7 +73,7 @@ func startPathClock() (stop func() float64) {
 	}
 }
 
-func benchmarkPath(b *testing.B, ends []dijkstra.Cell, quality pathQuality, lambda, moved, unit float64) {
+func benchmarkPath(b *testing.B, ends []dijkstra.Cell, quality synthetic.Quality, lambda, moved, unit float64) {
 	const size, d = 12, 144
 	r := rand.New(rand.NewPCG(2, uint64(quality)))
 	var projectors []*PathProjector
@@ -84,20 +85,20 @@ func benchmarkPath(b *testing.B, ends []dijkstra.Cell, quality pathQuality, lamb
 	dst := make([]float64, d)
 	words := 0
 	for k := range pathInstances {
-		c := pathTerrain(r, size, size)
+		c := synthetic.Terrain(r, size, size)
 		lambdas[k] = lambda
 		if lambda == 0 {
 			lambdas[k] = pathNorm(c) / size
 		}
-		predicted := pathPrediction(r, size, size, c, quality)
+		predicted := synthetic.Predict(r, size, size, c, quality)
 		if moved >= 0 {
-			if _, err := projectors[k%len(ends)].Project(dst, pathTheta(c, predicted), lambdas[k], &starts[k]); err != nil {
+			if _, err := projectors[k%len(ends)].Project(dst, synthetic.LossPoint(c, predicted), lambdas[k], &starts[k]); err != nil {
 				b.Fatal(err)
 			}
 			predicted = pathMoved(r, predicted, moved)
 		}
 		words += len(starts[k].Words)
-		theta = append(theta, pathTheta(c, predicted)...)
+		theta = append(theta, synthetic.LossPoint(c, predicted)...)
 	}
 	var warm oracle.Warm
 	iterations, short, inner := 0, 0, 0

@@ -11,6 +11,7 @@ import (
 	"fedrspo/oracle"
 	"fedrspo/oracle/dijkstra"
 	"fedrspo/oracle/oracletest"
+	"fedrspo/oracle/synthetic"
 )
 
 // pathMeter collects the worst errors of answers.
@@ -145,23 +146,23 @@ func TestPathContract(t *testing.T) {
 	var m pathMeter
 	var byQuality [pathQualities]pathMeter
 	for k := range n {
-		quality := pathQuality(k % int(pathQualities))
+		quality := synthetic.Quality(k % int(pathQualities))
 		pick := pairs[k/int(pathQualities)%len(pairs)]
-		c := pathTerrain(r, 12, 12)
+		c := synthetic.Terrain(r, 12, 12)
 		lambda := 0.05 * math.Pow(2000, r.Float64())
-		predicted := pathPrediction(r, 12, 12, c, quality)
+		predicted := synthetic.Predict(r, 12, 12, c, quality)
 		b := &byQuality[quality]
 		var warm oracle.Warm
-		cold := b.certify(t, pick.q, pick.l, pathTheta(c, predicted), lambda, nil)
-		b.near(t, b.certify(t, pick.q, pick.l, pathTheta(c, predicted), lambda, &warm), cold, 0)
-		theta := pathTheta(c, pathMoved(r, predicted, 0.03))
+		cold := b.certify(t, pick.q, pick.l, synthetic.LossPoint(c, predicted), lambda, nil)
+		b.near(t, b.certify(t, pick.q, pick.l, synthetic.LossPoint(c, predicted), lambda, &warm), cold, 0)
+		theta := synthetic.LossPoint(c, pathMoved(r, predicted, 0.03))
 		b.near(t, b.certify(t, pick.q, pick.l, theta, lambda, &warm), b.certify(t, pick.q, pick.l, theta, lambda, nil), 0)
 		if t.Failed() {
 			t.Fatalf("instance %d: %v predictions at lambda %v", k, quality, lambda)
 		}
 	}
 	for quality, b := range byQuality {
-		t.Logf("%v: %v", pathQuality(quality), b)
+		t.Logf("%v: %v", synthetic.Quality(quality), b)
 		m.short += b.short
 		m.solves += b.solves
 	}
@@ -181,8 +182,8 @@ func TestExactPath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := pathTerrain(r, 12, 12)
-		theta := pathTheta(c, pathPrediction(r, 12, 12, c, pathQuality(k%int(pathQualities))))
+		c := synthetic.Terrain(r, 12, 12)
+		theta := synthetic.LossPoint(c, synthetic.Predict(r, 12, 12, c, synthetic.Quality(k%int(pathQualities))))
 		lambda := 0.05 * math.Pow(2000, r.Float64())
 		l := path.NewLinear()
 		reference := m.certify(t, newPathProjector(exact), l, theta, lambda, nil)
@@ -204,8 +205,8 @@ func TestPathSizes(t *testing.T) {
 		height, width := size[0], size[1]
 		for quality := range pathQualities {
 			path := pathBetween(height, width, dijkstra.Cell{})
-			c := pathTerrain(r, height, width)
-			theta := pathTheta(c, pathPrediction(r, height, width, c, quality))
+			c := synthetic.Terrain(r, height, width)
+			theta := synthetic.LossPoint(c, synthetic.Predict(r, height, width, c, quality))
 			m.certify(t, newPathProjector(path), path.NewLinear(), theta, pathNorm(c)/path.Radius(), nil)
 			if t.Failed() {
 				t.Fatalf("%d x %d, %v predictions", height, width, quality)
@@ -284,7 +285,7 @@ func TestPathErrors(t *testing.T) {
 func TestPathWarmStartsAreChecked(t *testing.T) {
 	r := rand.New(rand.NewPCG(34, 5))
 	a, b := newPathProjector(pathBetween(5, 5, dijkstra.Cell{})), newPathProjector(pathBetween(5, 5, dijkstra.Cell{Col: 1}))
-	c := pathTerrain(r, 5, 5)
+	c := synthetic.Terrain(r, 5, 5)
 	cold, got := make([]float64, 25), make([]float64, 25)
 	var warm oracle.Warm
 	for _, q := range []*PathProjector{a, b} {
