@@ -7,20 +7,22 @@ import (
 	"hash"
 	"iter"
 	"math"
+	"weak"
 
 	"fedrspo/oracle/dijkstra"
 	"fedrspo/task"
 )
 
-// fingerprints makes the fingerprint of one task after another, once each.
+// fingerprints makes the fingerprint of one task after another, once each. It
+// does not keep a task in memory.
 type fingerprints struct {
-	of  *task.Task
+	of  weak.Pointer[task.Task]
 	sum string
 }
 
 func (f *fingerprints) get(t *task.Task) string {
-	if f.of != t {
-		f.of, f.sum = t, Fingerprint(t)
+	if w := weak.Make(t); f.of != w {
+		f.of, f.sum = w, Fingerprint(t)
 	}
 	return f.sum
 }

@@ -43,10 +43,14 @@ type Setting struct {
 	checked *loaded
 }
 
-// loaded is a task and what it was made of.
+// loaded is a task and what it was made of. The task is dropped once it is used,
+// where other data follow.
 type loaded struct {
 	data Data
 	task *task.Task
+	// clients is their number, unmonitored that of those without validation
+	// samples.
+	clients, unmonitored int
 }
 
 // Validate checks everything that can be checked before data are there.
@@ -193,7 +197,12 @@ func (s *Setting) Check() error {
 	first := *s
 	first.checked, first.Seeds = nil, s.Seeds[:min(1, len(s.Seeds))]
 	return first.each(func(_ int, t *task.Task, cfg train.Config) error {
-		s.checked = &loaded{first.dataOf(cfg.Seed), t}
+		s.checked = &loaded{data: first.dataOf(cfg.Seed), task: t, clients: len(t.Clients)}
+		for _, c := range t.Clients {
+			if c.Val.Len() == 0 {
+				s.checked.unmonitored++
+			}
+		}
 		_, err := train.New(cfg, t, nil)
 		return err
 	})
@@ -206,12 +215,7 @@ func (s Setting) Unmonitored() (without, clients int) {
 	if s.checked == nil {
 		return 0, 0
 	}
-	for _, c := range s.checked.task.Clients {
-		if c.Val.Len() == 0 {
-			without++
-		}
-	}
-	return without, len(s.checked.task.Clients)
+	return s.checked.unmonitored, s.checked.clients
 }
 
 // PersonalLosses are the losses of the personal, or only, stage.
@@ -244,8 +248,12 @@ func (s Setting) varies() bool { return s.Data.Dir == "" || s.Data.HoldOut > 0 |
 // load returns valid data that every client can be trained and judged on.
 func (s Setting) load(seed int64) (*task.Task, error) {
 	d := s.dataOf(seed)
-	if s.checked != nil && s.checked.data == d {
-		return s.checked.task, nil
+	if c := s.checked; c != nil && c.task != nil && c.data == d {
+		t := c.task
+		if len(s.Seeds) > 1 && s.varies() {
+			c.task = nil
+		}
+		return t, nil
 	}
 	t, err := s.Kind.Load(d)
 	if err != nil {
@@ -276,6 +284,7 @@ func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error
 	for _, seed := range s.Seeds {
 		if t == nil || s.varies() {
 			t = nil // it need not stay in memory beside the next one
+			releaseMemory()
 			var err error
 			if t, err = s.load(seed); err != nil {
 				return err
