@@ -191,6 +191,14 @@ func (f *Flags) declare() {
 	fs.Var(numberList{&cfg.Multipliers}, "multipliers", "comma `list` of optnet's candidates for its regularisation over lambda; the best on validation data is taken")
 }
 
+// Protocol says in words where the defaults come from.
+func (f *Flags) Protocol() string {
+	if f.s.Kind.isSmall(f.s.Data) {
+		return "a small dataset and a short protocol (with -data, the paper's)"
+	}
+	return "the paper's protocol"
+}
+
 // ParseFlags makes flags whose defaults are those of the task and the regime
 // that they name: it declares them on a new flag set and has parse set them,
 // again until this agrees. parse may declare flags of its own. The flags come

@@ -26,8 +26,8 @@ the regret of those decisions.
     train -data FOLDER                     your own data
     train -eval runs/NAME                  judge saved models again
 
-Defaults are the paper's protocol for -task %s -regime %s.
-`, o.fs.Lookup("task").Value, regime)
+Defaults are %s for -task %s -regime %s.
+`, o.Protocol(), o.fs.Lookup("task").Value, regime)
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n", g.Title)
 		for _, name := range g.Names {
