@@ -255,39 +255,32 @@ func TestSelectionByMetric(t *testing.T) {
 // client after client. Parameters are those of clients with statistics of their
 // own, and nothing depends on the number of workers.
 func TestSharedStatistics(t *testing.T) {
-	for _, regime := range []Regime{Federated, Local} {
-		t.Run(string(regime), func(t *testing.T) {
-			tk := pathTask(4)
-			cfg := pathConfig(tk, surrogate.RSPOPlus{}, regime)
-			cfg.Precision = nn.Float64 // rounding differs in the last bits
-			cfg.Personal.KappaLambda, cfg.Personal.Tau, cfg.Personal.EarlyStop, cfg.Personal.Rounds = 1, 0.05, 0, 2
-			own := execute(t, cfg, tk).State()
-			cfg.SharedStatistics = true
-			var r *Run
-			state := ""
-			for _, workers := range []int{1, 3} {
-				cfg.Workers = workers
-				r = execute(t, cfg, tk)
-				if got := marshal(t, r.State()); state == "" {
-					state = got
-				} else if got != state {
-					t.Errorf("%d workers: another state", workers)
-				}
-			}
-			n := cfg.Model.Layout().Trainable()
-			fed, personal := sequentialStatistics(t, r)
-			if regime == Federated {
-				sameVector(t, "federated parameters", r.state.Server.Model[:n], own.Server.Model[:n], 0)
-				sameVector(t, "federated statistics", r.state.Server.Model[n:], fed, 1e-9)
-			}
-			for i, c := range r.state.Clients {
-				sameVector(t, "parameters", c.Model[:n], own.Clients[i].Model[:n], 0)
-				sameVector(t, "statistics", c.Model[n:], personal, 1e-9)
-			}
-		})
+	tk := pathTask(4)
+	cfg := pathConfig(tk, surrogate.RSPOPlus{}, Federated)
+	cfg.Precision = nn.Float64 // rounding differs in the last bits
+	cfg.Personal.KappaLambda, cfg.Personal.Tau, cfg.Personal.EarlyStop, cfg.Personal.Rounds = 1, 0.05, 0, 2
+	own := execute(t, cfg, tk).State()
+	cfg.SharedStatistics = true
+	var r *Run
+	state := ""
+	for _, workers := range []int{1, 3} {
+		cfg.Workers = workers
+		r = execute(t, cfg, tk)
+		if got := marshal(t, r.State()); state == "" {
+			state = got
+		} else if got != state {
+			t.Errorf("%d workers: another state", workers)
+		}
+	}
+	n := cfg.Model.Layout().Trainable()
+	fed, personal := sequentialStatistics(t, r)
+	sameVector(t, "federated parameters", r.state.Server.Model[:n], own.Server.Model[:n], 0)
+	sameVector(t, "federated statistics", r.state.Server.Model[n:], fed, 1e-9)
+	for i, c := range r.state.Clients {
+		sameVector(t, "parameters", c.Model[:n], own.Clients[i].Model[:n], 0)
+		sameVector(t, "statistics", c.Model[n:], personal, 1e-9)
 	}
 	// What they do not fit.
-	tk := pathTask(2)
 	for want, change := range map[string]func(*Config){
 		"no running statistics": func(c *Config) { c.Model = nn.NewMLP(tk.In, 2, tk.Out) },
 		"single pooled":         func(c *Config) { c.Regime, c.SinglePooled = Centralized, true },
