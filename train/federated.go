@@ -150,11 +150,11 @@ func (f *fedStage) round(ctx context.Context, round int) (again bool, err error)
 	if err != nil {
 		return false, err
 	}
-	for _, a := range answers {
-		a.move.apply(f.shared)
-	}
-	for _, a := range answers {
-		if len(f.shared) > 0 { // the average of equal vectors is that vector
+	if f.cfg.SharedStatistics {
+		for _, a := range answers {
+			a.move.apply(f.shared)
+		}
+		for _, a := range answers { // the average of equal vectors is that vector
 			copy(f.statistics(a.params), f.shared)
 		}
 	}

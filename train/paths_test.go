@@ -285,6 +285,7 @@ func TestSharedStatistics(t *testing.T) {
 		"no running statistics": func(c *Config) { c.Model = nn.NewMLP(tk.In, 2, tk.Out) },
 		"single pooled":         func(c *Config) { c.Regime, c.SinglePooled = Centralized, true },
 		"finetune":              func(c *Config) { c.Personalizer = Interp{} },
+		"private updates":       func(c *Config) { c.Coordinator.Clip = 1 },
 		"OptNet":                func(c *Config) { c.Loss, c.Multipliers = surrogate.OptNet{}, []float64{1} },
 	} {
 		cfg := pathConfig(tk, surrogate.MSE{}, Federated)

@@ -37,7 +37,7 @@ func (c *Config) validateStatistics() error {
 	if !c.SharedStatistics {
 		return nil
 	}
-	layout := c.Model.Layout()
+	layout, co := c.Model.Layout(), c.Coordinator
 	switch _, finetunes := c.personalizer().(FineTune); {
 	case layout.Len() == layout.Trainable():
 		return fmt.Errorf("shared statistics: model %s has no running statistics", c.Model.Name())
@@ -45,6 +45,8 @@ func (c *Config) validateStatistics() error {
 		return fmt.Errorf("shared statistics: a single pooled model shares its own with nobody")
 	case !finetunes:
 		return fmt.Errorf("shared statistics belong to the personalizer %s", FineTune{}.Name())
+	case co.Aggregator != "" && co.Aggregator != AggregatorMean, co.Clip != 0, co.Privacy.Noise != 0, co.MinUpdates != 0:
+		return fmt.Errorf("shared statistics take every participant's as they are: they do not go with another aggregator than the mean, clipped or private updates, or failed participants")
 	case c.tunesEpsilon():
 		return fmt.Errorf("shared statistics: the OptNet-style loss judges models before all clients have moved them")
 	}
