@@ -131,16 +131,15 @@ func (c *Conv[T]) outputGradient(t *threadScratch[T], lo, n int) []T {
 	if f.Out == nil {
 		return j.src[lo*out : (lo+n)*out]
 	}
-	to := grow(&t.gradient, n*out)
-	d := to
+	dy, y := grow(&t.gradient, n*out), f.Y[lo*out:(lo+n)*out]
 	if f.Pool == nil {
-		d = j.src[lo*out : (lo+n)*out]
-	} else {
-		pooled := f.Pool.OutLen()
-		for i := range n {
-			f.Pool.backwardImage(to[i*out:][:out], j.src[(lo+i)*pooled:][:pooled], f.Argmax[(lo+i)*pooled:][:pooled])
-		}
+		f.Out.gradient(dy, j.src[lo*out:(lo+n)*out], y)
+		return dy
 	}
-	f.Out.gradient(to, d, f.Y[lo*out:(lo+n)*out])
-	return to
+	pooled := f.Pool.OutLen()
+	for i := range n {
+		at := (lo + i) * pooled
+		f.Pool.backwardImage(dy[i*out:][:out], j.src[at:][:pooled], f.Argmax[at:][:pooled], f.Out, y[i*out:][:out])
+	}
+	return dy
 }

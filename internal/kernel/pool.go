@@ -189,7 +189,7 @@ func (p *MaxPool[T]) do(thread, item int) {
 		argmax = j.argmax[item*p.OutLen():][:p.OutLen()]
 	}
 	if j.backward {
-		p.backwardImage(in, out, argmax)
+		p.backwardImage(in, out, argmax, nil, nil)
 		if prev := j.f.Prev; prev != nil {
 			at := item * p.InLen()
 			prev.imageGradientSums(&j.s.threads[thread], j.s.sums, item, in, in, j.f.PrevX[at:][:p.InLen()], j.x[at:][:p.InLen()])
@@ -270,11 +270,21 @@ func (p *MaxPool[T]) window(w *windows[T], at int, r span, lo, width, from int) 
 }
 
 // backwardImage sets dx to the sums of the gradients dy over the windows whose
-// maximum an element was.
-func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8) {
-	clear(dx)
-	at := 0
-	for _, r := range p.rows {
+// maximum an element was. With norm it replaces rows that are complete by
+// norm.BackwardApply of them and of x, while they are in the first cache.
+func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8, norm *BatchNorm[T], x []T) {
+	at, row := 0, p.inW*p.channels
+	cleared, done := 0, 0 // rows
+	for i, r := range p.rows {
+		// Windows move downwards: no later one covers a row above its own.
+		next := p.inH
+		if i+1 < len(p.rows) {
+			next = p.rows[i+1].lo
+		}
+		if end := max(r.hi, next); end > cleared {
+			clear(dx[cleared*row : end*row])
+			cleared = end
+		}
 		for i := range p.runs {
 			run := &p.runs[i]
 			from := p.scatterVector(dx, dy[at:], argmax[at:], r, run)
@@ -286,6 +296,11 @@ func (p *MaxPool[T]) backwardImage(dx, dy []T, argmax []uint8) {
 				}
 				at += p.channels
 			}
+		}
+		if norm != nil && next > done {
+			part := dx[done*row : next*row]
+			norm.gradient(part, part, x[done*row:next*row])
+			done = next
 		}
 	}
 }
