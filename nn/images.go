@@ -46,10 +46,14 @@ type memory[T graphop.Float] struct {
 }
 
 // evalImages returns how many images an evaluation takes through a block at a
-// time: enough for every thread, few enough to stay in the cache.
-func (m *memory[T]) evalImages() int { return evalImagesPerThread * m.scratch.Threads() }
-
-const evalImagesPerThread = 2
+// time: few enough to stay in the cache; on several threads more, so that
+// starting these costs little.
+func (m *memory[T]) evalImages() int {
+	if t := m.scratch.Threads(); t > 1 {
+		return 8 * t
+	}
+	return 2
+}
 
 // output returns the output of the next operation.
 func (m *memory[T]) output(n int) []T {

@@ -225,6 +225,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="length of a window")
     parser.add_argument("--batches", type=lambda s: [int(v) for v in s.split(",")], default=[1, 16, 64, 256])
     parser.add_argument("--threads", type=lambda s: [int(v) for v in s.split(",")], default=[1, 2])
+    parser.add_argument("--steps-only", action="store_true", help="leave the kernels out")
     parser.add_argument("python", nargs="*")
     args = parser.parse_args()
     programs = [Ours(args.resnet, name) for name in ALGORITHMS] + [Torch(p) for p in args.python]
@@ -233,7 +234,8 @@ def main():
     print(f"{time.strftime('%Y-%m-%d %H:%M')}; {os.cpu_count()} x {cpu}, {platform.platform()}; load average {load()};\n"
           f"{', '.join(p.name for p in programs)}; windows of {args.seconds:g} s, {args.rounds} rounds.\n", flush=True)
     steps(args, programs)
-    kernels(args)
+    if not args.steps_only:
+        kernels(args)
     print(f"\nLoad average at the end {load()}.")
 
 
