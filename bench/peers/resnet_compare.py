@@ -21,7 +21,7 @@ import sys
 import time
 
 # What malloc needs to keep the memory of a step instead of returning it to the
-# system after each: without, PyTorch is two to five times slower here.
+# system after each.
 MALLOC = {
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
