@@ -92,7 +92,7 @@ func gridFigure(d *Decision) *figure {
 	for _, m := range d.Methods {
 		vectors = append(vectors, m.Chat)
 	}
-	costs, amounts := scaleOver(viridis, vectors...), scale{0, 1, blues}
+	costs, amounts := scaleOver(viridis, vectors...), scale{lo: 0, hi: 1, stops: blues}
 	var picture image.Image
 	if d.View.Picture != nil {
 		picture = d.View.Picture(d.Sample)
@@ -275,13 +275,17 @@ func (f *figure) gridLegend(l gridLayout, costs, amounts scale) {
 		const width, height = 256, 16
 		f.fill(image.Rect(x-1, y+13, x+width+1, y+15+height), grey)
 		for i := range width {
-			f.fill(image.Rect(x+i, y+14, x+i+1, y+14+height), s.color(s.lo+(s.hi-s.lo)*float64(i)/(width-1)))
+			f.fill(image.Rect(x+i, y+14, x+i+1, y+14+height), s.color(s.at(float64(i)/(width-1))))
 		}
 		f.write(label(smallSize, text.XLeft, text.YTop), float64(x), float64(y+34), short(s.lo))
-		f.write(label(smallSize, text.XCenter, text.YTop), float64(x+width/2), float64(y+34), short((s.lo+s.hi)/2))
+		f.write(label(smallSize, text.XCenter, text.YTop), float64(x+width/2), float64(y+34), short(s.at(0.5)))
 		f.write(label(smallSize, text.XRight, text.YTop), float64(x+width), float64(y+34), short(s.hi))
 	}
-	bar(1, costs, "cost of a cell, true and predicted")
+	title := "cost of a cell, true and predicted"
+	if costs.root {
+		title = "cost of a cell (square-root scale)"
+	}
+	bar(1, costs, title)
 	if l.cols > 2 {
 		bar(2, amounts, "share of a cell in the decision")
 	}

@@ -104,7 +104,7 @@ func TestGridFigure(t *testing.T) {
 			if l.rows != 3 || l.cols != 3 {
 				t.Fatalf("%d rows and %d columns", l.rows, l.cols)
 			}
-			costs, amounts := scaleOver(viridis, d.Cost, d.Methods[0].Chat, d.Methods[1].Chat), scale{0, 1, blues}
+			costs, amounts := scaleOver(viridis, d.Cost, d.Methods[0].Chat, d.Methods[1].Chat), scale{lo: 0, hi: 1, stops: blues}
 			// nearEnd says that an endpoint's mark may reach the cell.
 			nearEnd := func(cell int) bool {
 				for _, end := range []int{d.View.Grid.Source, d.View.Grid.Sink} {

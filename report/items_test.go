@@ -44,7 +44,7 @@ func TestItemsFigure(t *testing.T) {
 			t.Errorf("items %d and %d are in the wrong order", a, b)
 		}
 	}
-	amounts := scale{0, 1, blues}
+	amounts := scale{lo: 0, hi: 1, stops: blues}
 	want := [][]float64{d.Optimal, d.Regularized, d.Methods[0].W, d.Methods[1].W, d.Methods[1].Regularized}
 	if len(strips(d)) != len(want) {
 		t.Fatalf("%d strips, want %d", len(strips(d)), len(want))

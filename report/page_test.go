@@ -65,7 +65,8 @@ func samplePage(losses []string, seeds []int64, stages []Stage) *Page {
 				}
 			}
 			r.Seeds = append(r.Seeds, s)
-			p.Timing.Runs = append(p.Timing.Runs, run.SeedTiming{Loss: loss, Seed: seed, WallSeconds: 0.5 + float64(k)})
+			p.Timing.Runs = append(p.Timing.Runs, run.SeedTiming{Loss: loss, Seed: seed, WallSeconds: 0.5 + float64(k), PeakBytes: 33_000_000,
+				Stages: []run.StageTiming{{Stage: stages[0].Metrics, WallSeconds: 0.25, EvaluationSeconds: 0.125, OracleSeconds: 1, NetworkSeconds: 3}}})
 		}
 		r.Summarize()
 		p.Results = append(p.Results, r)
@@ -175,7 +176,9 @@ func numbers(t *testing.T, page string, p *Page) {
 				st := stage.of(s)
 				row := fmt.Sprintf(`<td class="n">%d</td><td>%s</td><td class="n">%.2f</td><td class="n">%s</td>`, s.Seed, strings.ReplaceAll(stage.Title, "+", "&#43;"), 100*st.Relative, short(st.Absolute))
 				if i == 0 {
-					row += fmt.Sprintf(`<td class="n">%d</td><td class="n">%s</td>`, s.Steps, p.wall(r.Loss, s.Seed))
+					row += fmt.Sprintf(`<td class="n">%d</td><td class="n">0.25</td><td class="n">25</td><td class="n">0.12</td><td class="n">%.2f</td>`, s.Steps, p.timing(r.Loss, s.Seed).WallSeconds)
+				} else {
+					row += `<td class="n"></td><td class="n">-</td><td class="n">-</td><td class="n">-</td><td class="n"></td>`
 				}
 				if !strings.Contains(page, row) {
 					t.Errorf("the page lacks %s", row)
@@ -199,7 +202,7 @@ func numbers(t *testing.T, page string, p *Page) {
 			t.Errorf("the page lacks %s", row)
 		}
 	}
-	for _, text := range []string{"north", "client 3", "v1, go1.26", "linux/amd64, avx2", "1.25 s with 2 workers", p.Table} {
+	for _, text := range []string{"north", "client 3", "v1, go1.26", "linux/amd64, avx2", "1.25 s with 2 workers", "33 MB", p.Table} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q", text)
 		}

@@ -11,21 +11,6 @@ import (
 // seeds. Rounds without the number hold NaN.
 type curve struct{ mean, lo, hi []float64 }
 
-// empty says that there is no number at all.
-func (c curve) empty() bool {
-	return !slices.ContainsFunc(c.mean, func(x float64) bool { return !math.IsNaN(x) })
-}
-
-// last is the curve's last number, NaN without any.
-func (c curve) last() float64 {
-	for k := len(c.mean) - 1; k >= 0; k-- {
-		if !math.IsNaN(c.mean[k]) {
-			return c.mean[k]
-		}
-	}
-	return math.NaN()
-}
-
 // curve takes a number of a method's metrics in a stage. In stages of clients it
 // is the mean over clients in each seed; a client that stopped early keeps its
 // last number, as it keeps its model. pick returns NaN where there is none.

@@ -111,11 +111,19 @@ func TestScale(t *testing.T) {
 	if got := (scale{stops: blues}).color(0); got != blues[0] {
 		t.Errorf("an empty scale: %v", got)
 	}
+	// Square roots: a quarter of the way is in the middle, and at undoes color.
+	s = scaleOver(viridis, []float64{8, 2}, nil, []float64{4})
+	if !s.root || s.color(2) != viridis[4] || s.at(0.5) != 2 || s.at(1) != 8 || s.at(0) != 0 {
+		t.Errorf("square roots: %+v", s)
+	}
+	if s := scaleOver(viridis, []float64{-1, 3}); s.root || s.at(0.5) != 1 {
+		t.Errorf("with a negative number: %+v", s)
+	}
 	// Lightness grows along viridis and falls along blues, also without colours.
 	for _, c := range []struct {
 		s    scale
 		sign float64
-	}{{scale{0, 1, viridis}, 1}, {scale{0, 1, blues}, -1}} {
+	}{{scale{hi: 1, stops: viridis}, 1}, {scale{hi: 1, stops: blues}, -1}, {scale{hi: 1, stops: viridis, root: true}, 1}} {
 		last := math.Inf(-1)
 		for k := range 33 {
 			p := c.s.color(float64(k) / 32)

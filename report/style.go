@@ -144,6 +144,8 @@ func (f *figure) encode() ([]byte, error) {
 type scale struct {
 	lo, hi float64
 	stops  []color.NRGBA
+	// root spreads small numbers: colours follow the square root.
+	root bool
 }
 
 // viridis is matplotlib's map of that name (van der Walt and Smith 2015, CC0),
@@ -164,6 +166,9 @@ func (s scale) color(x float64) color.NRGBA {
 	if s.hi > s.lo {
 		t = min(max((x-s.lo)/(s.hi-s.lo), 0), 1)
 	}
+	if s.root {
+		t = math.Sqrt(t)
+	}
 	t *= float64(len(s.stops) - 1)
 	k := min(int(t), len(s.stops)-2)
 	t -= float64(k)
@@ -172,7 +177,17 @@ func (s scale) color(x float64) color.NRGBA {
 	return color.NRGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 0xff}
 }
 
-// scaleOver spans all numbers of the vectors, and 0.
+// at is the number whose colour stands at a share of the scale's length.
+func (s scale) at(t float64) float64 {
+	if s.root {
+		t *= t
+	}
+	return s.lo + t*(s.hi-s.lo)
+}
+
+// scaleOver spans all numbers of the vectors, and 0. It spreads small numbers
+// unless some are negative: a few dear cells would hide the differences of all
+// others.
 func scaleOver(stops []color.NRGBA, vectors ...[]float64) scale {
 	s := scale{stops: stops}
 	for _, v := range vectors {
@@ -180,5 +195,6 @@ func scaleOver(stops []color.NRGBA, vectors ...[]float64) scale {
 			s.lo, s.hi = min(s.lo, slices.Min(v)), max(s.hi, slices.Max(v))
 		}
 	}
+	s.root = s.lo == 0
 	return s
 }

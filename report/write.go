@@ -197,9 +197,10 @@ type (
 		Width, Height          int
 	}
 	seedRow struct {
-		Loss                                 string
-		Seed                                 int64
-		Stage, Regret, Absolute, Steps, Wall string
+		Loss                            string
+		Seed                            int64
+		Stage, Regret, Absolute, Steps  string
+		Training, Oracle, Judging, Wall string
 	}
 	clientRow struct {
 		Name  string
@@ -234,10 +235,13 @@ func (p *Page) html(pictures []*picture) ([]byte, error) {
 	}
 	for _, r := range p.Results {
 		for _, seed := range r.Seeds {
-			row := seedRow{Loss: r.Loss, Seed: seed.Seed, Steps: fmt.Sprint(seed.Steps), Wall: p.wall(r.Loss, seed.Seed)}
+			row := seedRow{Loss: r.Loss, Seed: seed.Seed, Steps: fmt.Sprint(seed.Steps)}
+			timing := p.timing(r.Loss, seed.Seed)
+			row.Wall = seconds(timing.WallSeconds)
 			for _, s := range p.Stages {
 				if st := s.of(seed); st != nil {
 					row.Stage, row.Regret, row.Absolute = s.Title, m.text(m.of(st.Regret)), short(st.Absolute)
+					row.times(timing, s.Metrics)
 					d.Seeds = append(d.Seeds, row)
 					row.Steps, row.Wall = "", ""
 				}
@@ -298,6 +302,13 @@ func (p *Page) header() []Setting {
 	if t := p.Timing; t.Workers > 0 {
 		rows = append(rows, Setting{"time", fmt.Sprintf("%.2f s with %s, started %s", t.WallSeconds, plural(t.Workers, "worker"), t.Started)})
 	}
+	peak := int64(0)
+	for _, t := range p.Timing.Runs {
+		peak = max(peak, t.PeakBytes)
+	}
+	if peak > 0 {
+		rows = append(rows, Setting{"memory", fmt.Sprintf("%.0f MB at most", float64(peak)/1e6)})
+	}
 	return rows
 }
 
@@ -308,12 +319,34 @@ func plural(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// wall is the wall time of a training run, or "".
-func (p *Page) wall(loss string, seed int64) string {
+// timing is that of a training run, without numbers where it is not known.
+func (p *Page) timing(loss string, seed int64) run.SeedTiming {
 	for _, t := range p.Timing.Runs {
 		if t.Loss == loss && t.Seed == seed {
-			return fmt.Sprintf("%.2f", t.WallSeconds)
+			return t
 		}
 	}
-	return ""
+	return run.SeedTiming{}
+}
+
+// times fills in where the time of a stage went.
+func (r *seedRow) times(t run.SeedTiming, stage string) {
+	r.Training, r.Oracle, r.Judging = "-", "-", "-"
+	for _, s := range t.Stages {
+		if s.Stage != stage {
+			continue
+		}
+		r.Training, r.Judging = seconds(s.WallSeconds), seconds(s.EvaluationSeconds)
+		if sum := s.OracleSeconds + s.NetworkSeconds; sum > 0 {
+			r.Oracle = fmt.Sprintf("%.0f", 100*s.OracleSeconds/sum)
+		}
+	}
+}
+
+// seconds is a time, or a dash for none.
+func seconds(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", x)
 }
