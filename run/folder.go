@@ -22,7 +22,8 @@ const (
 	ResultFile = "result.json"
 	// MetricsFile holds a Metric a line.
 	MetricsFile = "metrics.jsonl"
-	// TimingFile holds everything that differs between two equal runs.
+	// TimingFile holds everything that differs between two equal runs; a report
+	// repeats some of it.
 	TimingFile = "timing.json"
 	// VersionFile says which program made the run.
 	VersionFile = "version.json"

@@ -25,6 +25,7 @@ the regret of those decisions.
     train -regime local                    every client alone
     train -data FOLDER                     your own data
     train -eval runs/NAME                  judge saved models again
+    train -report-of runs/NAME -show 3:17  draw test sample 17 of client 3
 
 Defaults are %s for -task %s -regime %s.
 `, o.Protocol(), o.fs.Lookup("task").Value, regime)
@@ -62,6 +63,8 @@ A run folder holds config.toml (the resolved settings, -data as an absolute
 path: train -config repeats the run), result.json, metrics.jsonl (a line a
 round), models/LOSS/seed-N/ (in safetensors format), version.json and
 timing.json. data_sha256 in result.json identifies the data of a seed.
+report.html shows all this and a few test samples, in one file; report/ holds
+its pictures. -report-of makes them again.
 
 -eval writes its folder at the end, and replaces that of an earlier -eval.
 

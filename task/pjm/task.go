@@ -114,7 +114,8 @@ func (c *Client) build(parts [3][]Date) (*task.Client, error) {
 	if k := scale.Overflow(); k >= 0 {
 		return nil, fmt.Errorf("%s: mean or standard deviation overflows", featureNames[k])
 	}
-	out := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope}
+	out := &task.Client{ID: c.ID, Name: c.Name, Polytope: polytope,
+		View: task.View{Entry: "hour", Amount: "share of full power", Value: "price"}}
 	for p, split := range []*task.Split{&out.Train, &out.Val, &out.Test} {
 		*split = task.Split{X: scale.Apply(features(days[p])), C: costs(days[p])}
 	}
