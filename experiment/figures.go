@@ -141,14 +141,16 @@ func figure4(Options) *Table {
 }
 
 // tables has every table of the module in the paper's order; long ones take
-// hours and are made only when they are named.
+// minutes or hours and are made only when they are named.
 var tables = []struct {
 	id   string
 	make func(Options) *Table
 	long bool
 }{
-	{id: "3", make: table3}, {id: "4", make: table4}, {id: "6", make: table6, long: true}, {id: "9", make: table9}, {id: "14", make: table14},
-	{id: "16", make: table16}, {id: "17", make: table17}, {id: "18", make: table18},
+	{id: "3", make: table3}, {id: "4", make: table4}, {id: "4-pjm", make: table4PJM}, {id: "5", make: table5}, {id: "6", make: table6, long: true},
+	{id: "9", make: table9}, {id: "11", make: table11, long: true}, {id: "12", make: table12, long: true}, {id: "13", make: table13},
+	{id: "14", make: table14}, {id: "15", make: table15, long: true}, {id: "16", make: table16}, {id: "16-pjm", make: table16PJM},
+	{id: "17", make: table17}, {id: "18", make: table18},
 	{id: "figure 3", make: figure3}, {id: "figure 4", make: figure4}, {id: "text", make: textTable},
 }
 
@@ -156,7 +158,18 @@ var tables = []struct {
 func TableNames() []string {
 	var names []string
 	for _, t := range tables {
-		if _, err := strconv.Atoi(t.id); err == nil {
+		if isNumber(t.id) {
+			names = append(names, t.id)
+		}
+	}
+	return names
+}
+
+// LongTables lists those that "all" leaves out, because they take long.
+func LongTables() []string {
+	var names []string
+	for _, t := range tables {
+		if t.long {
 			names = append(names, t.id)
 		}
 	}
@@ -164,7 +177,7 @@ func TableNames() []string {
 }
 
 // Tables returns the table of that name, a number, "figure 3" or "text", or all
-// numbered ones that do not take hours for "all".
+// numbered ones but LongTables for "all".
 func Tables(name string, o Options) ([]*Table, error) {
 	var out []*Table
 	for _, t := range tables {

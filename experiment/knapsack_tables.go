@@ -1,7 +1,6 @@
 package experiment
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -163,7 +162,7 @@ func table4(o Options) *Table {
 			t.Cells = append(t.Cells, c)
 		}
 		// The paper's number stands beside the one that is asked for.
-		interp := map[string]string{cmp.Or(o.InterpReport, "calibrated"): "Interp-DFFL"}
+		interp := map[string]string{o.interpReport(): "Interp-DFFL"}
 		add("Interp-DFFL", interp["calibrated"], "interpolated", personalRegret, interpArgs)
 		add("Interp-DFFL, local endpoint", interp["local-endpoint"], "interpolated", func(s []run.SeedResult) float64 { return 100 * s[0].LocalEndpoint.Relative }, interpArgs)
 		add("local-only SPO+", interp["local-only"], "interpolated", personalRegret, localArgs("spo+"))

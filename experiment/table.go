@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -144,6 +145,9 @@ type Options struct {
 	// WarcraftData are the maps of table 6, as -data has them; empty is as many
 	// generated ones as the paper has.
 	WarcraftData string
+	// PJMData is the table of prices that tables about PJM are made from; empty
+	// generates one.
+	PJMData string
 	// InterpReport says which number of Interp-DFFL is compared in table 4:
 	// calibrated (the default), local-endpoint or local-only.
 	InterpReport string
@@ -165,6 +169,9 @@ func (o Options) seeds(paper []int64) []int64 {
 	}
 	return paper
 }
+
+// interpReport is InterpReport or its default.
+func (o Options) interpReport() string { return cmp.Or(o.InterpReport, "calibrated") }
 
 // tuningSeeds is the number of seeds, the first ones, on whose validation data
 // -lr tuned chooses: as many as the paper has.

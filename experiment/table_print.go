@@ -52,7 +52,14 @@ func paperText(t *Target) string {
 }
 
 // numbered says whether the paper has it as a table with that number.
-func (t *Table) numbered() bool { _, err := strconv.Atoi(t.ID); return err == nil }
+func (t *Table) numbered() bool { return isNumber(t.ID) }
+
+// isNumber says whether an ID is a number of the paper's, or a part of such a
+// table, as 4-pjm is.
+func isNumber(id string) bool {
+	_, err := strconv.Atoi(strings.TrimSuffix(id, "-pjm"))
+	return err == nil
+}
 
 // Name is what the table is called in a sentence, such as "table 3".
 func (t *Table) Name() string {

@@ -13,12 +13,12 @@ import (
 
 // options are the flags.
 type options struct {
-	fs                                              *flag.FlagSet
-	table, figure, seeds, rates, std, out, progress string
-	data                                            string
-	interpReport, globalLambda, docs, program       string
-	text, bounds, quick, check, version             bool
-	workers                                         int
+	fs                                                 *flag.FlagSet
+	table, figure, seeds, rates, std, out, progress    string
+	data                                               string
+	interpReport, globalLambda, docs, program, pjmData string
+	text, bounds, quick, check, version                bool
+	workers                                            int
 }
 
 const help = `Regenerate the paper's tables and figures, and compare them with the printed
@@ -31,6 +31,8 @@ numbers.
     reproduce -figure 3                data, PNG and SVG
     reproduce -table 6 -data maps      Warcraft on the published maps, for hours;
                                        on generated ones without -data
+    reproduce -table 5 -pjm-data FILE  PJM on the published table of prices; on
+                                       generated ones without -pjm-data
     reproduce -text -bounds            numbers in the running text; theorem 3
     reproduce -table 14 -quick         one seed, to see that it runs
     reproduce -docs docs/experiments   everything, as pages
@@ -53,8 +55,9 @@ func parse(args []string) (*options, error) {
 	o := &options{fs: fs}
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
-	fs.StringVar(&o.table, "table", "", "comma `list` of tables: "+strings.Join(experiment.TableNames(), ", ")+", or all (those that do not take hours: without 6)")
+	fs.StringVar(&o.table, "table", "", "comma `list` of tables: "+strings.Join(experiment.TableNames(), ", ")+", or all (those that do not take long: without "+strings.Join(experiment.LongTables(), ", ")+")")
 	fs.StringVar(&o.data, "data", "", "`maps` of table 6: a folder with the published ones, or generated:N; empty is generated:10000")
+	fs.StringVar(&o.pjmData, "pjm-data", "", "table of prices, a CSV `file`, for the tables about PJM: 4-pjm, 5, 11, 12, 13, 15, 16-pjm; empty generates prices")
 	fs.StringVar(&o.figure, "figure", "", "comma `list` of figures: 3, 4")
 	fs.BoolVar(&o.text, "text", false, "the numbers in the running text")
 	fs.BoolVar(&o.bounds, "bounds", false, "the heterogeneity bounds of theorem 3, per pair of clients, on one seed")
@@ -121,7 +124,7 @@ func (o *options) validate() error {
 	}
 	switch {
 	case o.docs != "":
-		for _, name := range []string{"table", "data", "figure", "text", "bounds", "seeds", "lr", "check", "std", "interp-report", "qp-lp-global-lambda"} {
+		for _, name := range []string{"table", "data", "pjm-data", "figure", "text", "bounds", "seeds", "lr", "check", "std", "interp-report", "qp-lp-global-lambda"} {
 			if set[name] {
 				return cli.Usagef("-docs makes everything: drop -%s", name)
 			}
@@ -145,7 +148,13 @@ func (o *options) validate() error {
 	if set["data"] && o.data == "" {
 		return cli.Usagef(`-data "", want a folder or generated:N`)
 	}
-	if set["interp-report"] && !has("4") {
+	if set["pjm-data"] && !slices.ContainsFunc(list(o.table), func(name string) bool { return name == "all" || experiment.AboutPJM(name) }) {
+		return cli.Usagef("-pjm-data has no effect without a table about PJM")
+	}
+	if set["pjm-data"] && o.pjmData == "" {
+		return cli.Usagef(`-pjm-data "", want a file`)
+	}
+	if set["interp-report"] && !has("4") && !has("4-pjm") {
 		return cli.Usagef("-interp-report has no effect without table 4")
 	}
 	if set["qp-lp-global-lambda"] && !has("17") {
@@ -171,7 +180,7 @@ func list(text string) []string {
 
 // tableOptions are the flags that shape tables.
 func (o *options) tableOptions() (experiment.Options, error) {
-	opt := experiment.Options{Rates: o.rates, Population: o.std == "population", InterpReport: o.interpReport, WarcraftData: o.data}
+	opt := experiment.Options{Rates: o.rates, Population: o.std == "population", InterpReport: o.interpReport, WarcraftData: o.data, PJMData: o.pjmData}
 	switch {
 	case o.quick:
 		opt.Quick = true
