@@ -338,10 +338,9 @@ explains. Claims are judged on the means.
 			fmt.Fprintf(&b, "[%s](%s)\n\n- %s\n\n", f.name, f.file, strings.Join(f.findings, "\n- "))
 		}
 	}
-	fmt.Fprint(&b, "Table 6 (Warcraft) takes hours and has its own page, `warcraft.md`: reproduce -table 6.\n\n")
-	fmt.Fprint(&b, "## Not covered yet\n\nNumbers of the paper that no command of this module makes so far:\n\n")
-	for _, c := range uncovered() {
-		fmt.Fprintf(&b, "- %s\n", c)
+	fmt.Fprint(&b, "Table 6 (Warcraft) takes hours and has its own page, `warcraft.md`: reproduce -table 6. Those of PJM depend on the table of prices: reproduce -table "+strings.Join(pjmTables, ",")+" -pjm-data FILE.\n\n")
+	if missing := uncovered(); len(missing) > 0 {
+		fmt.Fprintf(&b, "## Not covered yet\n\nNumbers of the paper that no command of this module makes so far:\n\n- %s\n", strings.Join(missing, "\n- "))
 	}
 	return d.write("README.md", b.String())
 }

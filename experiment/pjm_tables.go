@@ -37,10 +37,11 @@ func pjmTable(o Options, id, title, note string) *Table {
 	return t
 }
 
+// pjmTables are the tables about PJM.
+var pjmTables = []string{"4-pjm", "5", "11", "12", "13", "15", "16-pjm"}
+
 // AboutPJM says whether the table of that name takes Options.PJMData.
-func AboutPJM(name string) bool {
-	return slices.Contains([]string{"4-pjm", "5", "11", "12", "13", "15", "16-pjm"}, name)
-}
+func AboutPJM(name string) bool { return slices.Contains(pjmTables, name) }
 
 // pjmArgs are settings flags of a run on PJM.
 func pjmArgs(o Options, args ...string) []string {
@@ -220,7 +221,7 @@ func table12(o Options) *Table {
 			digits        int
 			of            func(reductions []float64) float64
 		}{
-			{"clients better off", "clients_beating_local", 0, func(r []float64) float64 {
+			{"clients better off", "clients_beating_local", 1, func(r []float64) float64 {
 				count := 0.0
 				for _, x := range r {
 					if x > 0 {
