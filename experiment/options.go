@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"fedrspo/nn"
 	"fedrspo/surrogate"
 	"fedrspo/task/warcraft"
 	"fedrspo/train"
@@ -28,7 +29,7 @@ var DataFlags = []string{"data", "eta-obj", "eta-constr", "eta-data", "knapsack-
 
 // FlagGroups lists the settings flags as help texts show them.
 var FlagGroups = []FlagGroup{
-	{"What to train", []string{"task", "loss", "regime", "centralized", "model", "output-bound", "device", "seed", "seeds"}},
+	{"What to train", []string{"task", "loss", "regime", "centralized", "model", "output-bound", "device", "tf32", "seed", "seeds"}},
 	{"Data", DataFlags},
 	{"Training", []string{"rounds", "epochs", "batch", "fraction", "prox", "lr", "lr-anneal", "clip", "clip-mode", "bn-stats"}},
 	{"Personalisation after federated training", []string{"personal-rounds", "personal-epochs", "personal-loss", "personalizer", "ditto-mu", "ditto-mode", "rho-selector"}},
@@ -42,7 +43,7 @@ type Flags struct {
 	fs *flag.FlagSet
 	s  Setting
 
-	task, device string
+	task         string
 	seed         int64
 	seeds        []int64
 	personalizer string
@@ -80,7 +81,7 @@ func NewFlags(fs *flag.FlagSet, kind Kind, regime train.Regime) *Flags {
 // newFlags declares flags whose defaults are the values of s.
 func newFlags(fs *flag.FlagSet, s Setting) *Flags {
 	s.Data = s.Kind.resolve(s.Data)
-	f := &Flags{fs: fs, s: s, task: s.Kind.Name, device: "cpu", personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}}
+	f := &Flags{fs: fs, s: s, task: s.Kind.Name, personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}}
 	if len(s.Seeds) > 0 {
 		f.seed = s.Seeds[0]
 	}
@@ -126,7 +127,8 @@ func (f *Flags) declare() {
 	either(fs, &cfg.SinglePooled, "centralized", "`what` the centralized regime trains: per-target-pooled (for each client, a model on everybody's data over that client's feasible set) or single-pooled (one model, each sample over its owner's feasible set)", "per-target-pooled", "single-pooled")
 	words(fs, &f.s.Model, "model", "`network`: mlp (one hidden layer of 64 units), linear (no bias), or for maps resnet (ResNet-18 cut off after two blocks) or resnet-conv1x1 (the same with a convolution in place of the mean over channels)", modelNames...)
 	fs.Float64Var(&f.s.OutputBound, "output-bound", f.s.OutputBound, "scale a prediction down to at most this `norm`; 0 for no bound")
-	words(fs, &f.device, "device", "`where` the network runs: cpu", "cpu")
+	fs.Var(deviceName{&f.s.Device}, "device", "`where` the network runs: cpu, cuda (the first CUDA device), cuda:N, or auto (cuda where it can be used, else cpu); -devices lists them. Losses and oracles always run on the CPU")
+	fs.BoolVar(&f.s.TF32, "tf32", f.s.TF32, "let a CUDA device round float32 numbers to 10 bits of fraction in matrix products, which is faster")
 	fs.Int64Var(&f.seed, "seed", f.seed, "seed of data, initial model and training")
 	fs.Var(seedList{&f.seeds}, "seeds", "several seeds, run one after the other: a comma `list` of numbers and ranges such as 1..5; replaces -seed")
 
@@ -351,6 +353,11 @@ func (f *Flags) why(name string) string {
 		return unless(f.personalizes(func(l surrogate.Loss) bool { return !l.Regularized() }), "rspo+ anneals its learning rate anyway")
 	case "bn-stats":
 		return unless(hasStatistics(f.s.Model), "-model "+f.s.Model+" has no batch normalisation")
+	case "tf32":
+		if modelPrecision(f.s.Model) != nn.Float32 {
+			return "-model " + f.s.Model + " is computed in float64"
+		}
+		return unless(deviceName{&f.s.Device}.String() != "cpu", "it belongs to -device cuda")
 	case "clip-mode":
 		return unless(cfg.Adam.Clip != 0, "-clip 0 bounds nothing")
 	case "ditto-mu", "ditto-mode":

@@ -28,6 +28,11 @@ type Setting struct {
 	// Data; its Seed is replaced by each seed in turn.
 	Data  Data
 	Model string
+	// Device is where the network runs: "cpu", also for the empty string, "cuda",
+	// "cuda:N", or "auto", which Check replaces by what there is. TF32 lets a
+	// CUDA device round float32 products.
+	Device string
+	TF32   bool
 	// OutputBound, unless 0, scales predictions down to at most this norm.
 	OutputBound float64
 	Losses      []surrogate.Loss
@@ -194,6 +199,16 @@ func diverged(r *train.Run, err error) error {
 // Check loads the data of the first seed, which Run and Evaluate then use, and
 // reports what would stop Run at its start.
 func (s *Setting) Check() error {
+	d, err := s.device()
+	if err != nil {
+		return err
+	}
+	if s.Device == "auto" {
+		s.Device = "cuda"
+		if d == nil {
+			s.Device = "cpu"
+		}
+	}
 	first := *s
 	first.checked, first.Seeds = nil, s.Seeds[:min(1, len(s.Seeds))]
 	return first.each(func(_ int, t *task.Task, cfg train.Config) error {
@@ -280,6 +295,10 @@ func (s Setting) load(seed int64) (*task.Task, error) {
 // each calls f for every seed and loss, with the index k of the loss. Data that
 // do not depend on the seed are loaded once.
 func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error {
+	device, err := s.device()
+	if err != nil {
+		return err
+	}
 	var t *task.Task
 	for _, seed := range s.Seeds {
 		if t == nil || s.varies() {
@@ -300,6 +319,7 @@ func (s Setting) each(f func(k int, t *task.Task, cfg train.Config) error) error
 		for k, l := range s.Losses {
 			cfg := s.Config
 			cfg.Seed, cfg.Loss, cfg.Model, cfg.Precision = seed, l, model, modelPrecision(s.Model)
+			cfg.Device = device
 			cfg.Batch = min(cfg.Batch, mostSamples(t))
 			if s.rates != nil {
 				cfg.Rates, cfg.FixedRate = train.RateScaled, s.rates[k]

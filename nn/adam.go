@@ -63,14 +63,31 @@ func (s *session[T]) ResetOptimizer() {
 	clear(s.adam.v)
 }
 
-func (s *session[T]) Update(o Adam, lr float64) error {
+// step returns o with the documented zero values filled in, or an error about o
+// or the learning rate.
+func (o Adam) step(lr float64) (Adam, error) {
 	if err := o.Validate(); err != nil {
-		return err
+		return o, err
 	}
 	if !(lr > 0) || math.IsInf(lr, 1) {
-		return fmt.Errorf("nn: learning rate %v, want a positive number", lr)
+		return o, fmt.Errorf("nn: learning rate %v, want a positive number", lr)
 	}
-	o = o.resolved()
+	return o.resolved(), nil
+}
+
+// finiteNorm reports a sum of squares of an array's gradient that is no number.
+func finiteNorm(a Segment, squares float64) error {
+	if math.IsNaN(squares) || math.IsInf(squares, 0) {
+		return fmt.Errorf("gradient of %s has norm %v: %w", a.Name, math.Sqrt(squares), ErrNonFinite)
+	}
+	return nil
+}
+
+func (s *session[T]) Update(o Adam, lr float64) error {
+	o, err := o.step(lr)
+	if err != nil {
+		return err
+	}
 	segments := s.layout.Segments()
 	total := 0.0
 	for _, g := range segments {
@@ -78,8 +95,8 @@ func (s *session[T]) Update(o Adam, lr float64) error {
 			break
 		}
 		sum := kernel.SumSquares(s.grad[g.Offset : g.Offset+g.Len])
-		if math.IsNaN(sum) || math.IsInf(sum, 0) {
-			return fmt.Errorf("gradient of %s has norm %v: %w", g.Name, math.Sqrt(sum), ErrNonFinite)
+		if err := finiteNorm(g, sum); err != nil {
+			return err
 		}
 		total += sum
 	}

@@ -20,6 +20,9 @@ import (
 // The parameters are conv.weight [out, in, k, k], k odd, and those of
 // [Builder.BatchNorm] at norm.
 func (b *Builder) Stem(x Images, conv, norm string) (Images, error) {
+	if b.device != nil {
+		return b.device.stem(b, x, conv, norm)
+	}
 	if b.dtype == tensor.Float32 {
 		return addStem[float32](b, x, conv, norm)
 	}
@@ -108,6 +111,9 @@ func (o *stem[T]) backward(dx, x [][]T, y, dy []T) {
 // channels stay. The parameters are name.conv1.weight and name.conv2.weight
 // [C, C, k, k], and those of [Builder.BatchNorm] at name.bn1 and name.bn2.
 func (b *Builder) BasicBlock(x Images, name string) (Images, error) {
+	if b.device != nil {
+		return b.device.basicBlock(b, x, name)
+	}
 	if b.dtype == tensor.Float32 {
 		return addBasicBlock[float32](b, x, name)
 	}
@@ -205,6 +211,9 @@ func (o *basicBlock[T]) backward(dx, x [][]T, y, dy []T) {
 // adaptive max pooling to h x w, then the mean over the channels. It has no
 // parameters; its output has one channel, and is not negative when x is not.
 func (b *Builder) MeanHead(x Images, h, w int) (Images, error) {
+	if b.device != nil {
+		return b.device.head(b, x, nil, h, w)
+	}
 	if b.dtype == tensor.Float32 {
 		return addHead[float32](b, x, nil, h, w)
 	}
@@ -216,6 +225,9 @@ func (b *Builder) MeanHead(x Images, h, w int) (Images, error) {
 // where it is clamped. The parameters are name.weight [1, C, 1, 1] and
 // name.bias [1].
 func (b *Builder) ConvHead(x Images, name string, h, w int) (Images, error) {
+	if b.device != nil {
+		return b.device.head(b, x, &name, h, w)
+	}
 	if b.dtype == tensor.Float32 {
 		return addHead[float32](b, x, &name, h, w)
 	}

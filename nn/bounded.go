@@ -32,10 +32,19 @@ func (b *Builder) BoundNorm(y *gorgonia.Node, bound float64) (*gorgonia.Node, er
 	if !(bound > 0) || math.IsInf(bound, 1) {
 		return nil, fmt.Errorf("nn: output bound %v, want a positive number", bound)
 	}
-	if b.dtype == tensor.Float32 {
-		return addBoundNorm[float32](b, y, bound)
+	y, err := b.hostNode(y)
+	if err != nil {
+		return nil, err
 	}
-	return addBoundNorm[float64](b, y, bound)
+	if b.dtype == tensor.Float32 {
+		y, err = addBoundNorm[float32](b, y, bound)
+	} else {
+		y, err = addBoundNorm[float64](b, y, bound)
+	}
+	if err == nil && b.device != nil {
+		b.device.onHost[y] = true
+	}
+	return y, err
 }
 
 // boundNorm is the state of a BoundNorm's operations.

@@ -38,6 +38,7 @@ type Builder struct {
 	memory      any // *memory[T]
 	convolution Convolution
 	used        gorgonia.Nodes
+	device      *deviceGraph // nil: the operations are those of the processor
 }
 
 // parameter is a named parameter of the graph with the slices of the session's
@@ -51,22 +52,36 @@ type parameter[T graphop.Float] struct {
 // param returns a named parameter. Each may be used once: its one backward
 // operation overwrites the gradient buffer.
 func param[T graphop.Float](b *Builder, name string) (p parameter[T], err error) {
-	s, ok := b.layout.Find(name)
-	if !ok || !s.Trainable {
-		return p, fmt.Errorf("the layout has no parameter %q", name)
-	}
-	for _, u := range b.used {
-		if u.Name() == name {
-			return p, fmt.Errorf("parameter %q is used twice; tied parameters are not supported", name)
-		}
+	s, err := b.unused(name)
+	if err != nil {
+		return p, err
 	}
 	p.value = b.value.([]T)[s.Offset : s.Offset+s.Len]
 	p.grad = b.grad.([]T)[s.Offset : s.Offset+s.Len]
 	p.gradT = graphop.Wrap(p.grad, s.Shape...)
-	p.node = gorgonia.NewTensor(b.graph, b.dtype, len(s.Shape), gorgonia.WithName(name),
-		gorgonia.WithShape(s.Shape...), gorgonia.WithValue(graphop.Wrap(p.value, s.Shape...)))
-	b.used = append(b.used, p.node)
+	p.node = b.use(s, graphop.Wrap(p.value, s.Shape...))
 	return p, nil
+}
+
+// unused returns the segment of a parameter that no operation has yet.
+func (b *Builder) unused(name string) (Segment, error) {
+	s, ok := b.layout.Find(name)
+	if !ok || !s.Trainable {
+		return s, fmt.Errorf("the layout has no parameter %q", name)
+	}
+	for _, u := range b.used {
+		if u.Name() == name {
+			return s, fmt.Errorf("parameter %q is used twice; tied parameters are not supported", name)
+		}
+	}
+	return s, nil
+}
+
+// use adds the node of a parameter.
+func (b *Builder) use(s Segment, value *tensor.Dense) *gorgonia.Node {
+	n := gorgonia.NewTensor(b.graph, b.dtype, len(s.Shape), gorgonia.WithName(s.Name), gorgonia.WithShape(s.Shape...), gorgonia.WithValue(value))
+	b.used = append(b.used, n)
+	return n
 }
 
 // buffer returns the slice of the session's vector that holds a named buffer.
@@ -129,6 +144,9 @@ func differentiate(name string, dtype tensor.Dtype, backward func(in []gorgonia.
 // and, if the layout has it, name.bias [out]; an empty name means "weight" and
 // "bias".
 func (b *Builder) Linear(x *gorgonia.Node, name string, relu bool) (*gorgonia.Node, error) {
+	if b.device != nil {
+		return b.device.linear(b, x, name, relu)
+	}
 	if b.dtype == tensor.Float32 {
 		return addLinear[float32](b, x, name, relu)
 	}

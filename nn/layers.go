@@ -17,6 +17,9 @@ import (
 // The parameters are name.weight [out, in, height, width] and, if the layout
 // has it, name.bias [out].
 func (b *Builder) Conv2D(x Images, name string, stride, pad int) (Images, error) {
+	if b.device != nil {
+		return b.device.conv2D(b, x, name, stride, pad)
+	}
 	if b.dtype == tensor.Float32 {
 		return addConv2D[float32](b, x, name, stride, pad)
 	}
@@ -78,6 +81,9 @@ func (o *conv2D[T]) backward(dx, x [][]T, _, dy []T) {
 // statistics. The parameters are name.weight and name.bias [C], the buffers
 // name.running_mean and name.running_var [C].
 func (b *Builder) BatchNorm(x Images, name string) (Images, error) {
+	if b.device != nil {
+		return b.device.batchNorm(b, x, name)
+	}
 	if b.dtype == tensor.Float32 {
 		return addBatchNorm[float32](b, x, name)
 	}
@@ -120,6 +126,9 @@ func (o *batchNorm[T]) backward(dx, x [][]T, _, dy []T) {
 
 // ReLU adds y = max(0, x).
 func (b *Builder) ReLU(x Images) (Images, error) {
+	if b.device != nil {
+		return b.device.relu(b, x)
+	}
 	if b.dtype == tensor.Float32 {
 		return addImages[float32](b, "relu", x.H, x.W, x.C, &relu[float32]{b.run, x.size()}, []Images{x})
 	}
@@ -147,6 +156,9 @@ func (o *relu[T]) backward(dx, _ [][]T, y, dy []T) {
 func (b *Builder) Add(x, y Images) (Images, error) {
 	if x.H != y.H || x.W != y.W || x.C != y.C {
 		return Images{}, fmt.Errorf("nn: sum of images of %dx%dx%d and %dx%dx%d", x.H, x.W, x.C, y.H, y.W, y.C)
+	}
+	if b.device != nil {
+		return b.device.add(b, x, y)
 	}
 	if b.dtype == tensor.Float32 {
 		return addImages[float32](b, "add", x.H, x.W, x.C, &sum[float32]{b.run, x.size()}, []Images{x, y})
@@ -178,6 +190,9 @@ func (o *sum[T]) backward(dx, _ [][]T, _, dy []T) {
 // the first in row-major order has the gradient. size is at most 16, pad at most
 // half of it.
 func (b *Builder) MaxPool(x Images, size, stride, pad int) (Images, error) {
+	if b.device != nil {
+		return b.device.maxPool(b, x, 1, 1, size, stride, pad)
+	}
 	if b.dtype == tensor.Float32 {
 		p, err := kernel.NewMaxPool[float32](x.H, x.W, x.C, size, stride, pad)
 		return addMaxPool(b, x, p, err)
@@ -189,6 +204,9 @@ func (b *Builder) MaxPool(x Images, size, stride, pad int) (Images, error) {
 // AdaptiveMaxPool adds max pooling to h x w: window i covers rows (columns)
 // [floor(i in / out), ceil((i+1) in / out)), at most 16.
 func (b *Builder) AdaptiveMaxPool(x Images, h, w int) (Images, error) {
+	if b.device != nil {
+		return b.device.maxPool(b, x, h, w, 0, 0, 0)
+	}
 	if b.dtype == tensor.Float32 {
 		p, err := kernel.NewAdaptiveMaxPool[float32](x.H, x.W, x.C, h, w)
 		return addMaxPool(b, x, p, err)
@@ -229,6 +247,9 @@ func (o *maxPool[T]) backward(dx, _ [][]T, _, dy []T) {
 
 // ChannelMean adds the mean over the channels of each pixel.
 func (b *Builder) ChannelMean(x Images) (Images, error) {
+	if b.device != nil {
+		return b.device.channelMean(b, x)
+	}
 	if b.dtype == tensor.Float32 {
 		return addImages[float32](b, "channel mean", x.H, x.W, 1, &channelMean[float32]{b.run, x}, []Images{x})
 	}

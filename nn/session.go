@@ -55,6 +55,9 @@ type SessionConfig struct {
 	Threads int
 	// Convolution is how convolutions are computed.
 	Convolution Convolution
+	// Device computes the network; nil is the processor, which always computes
+	// the loss. Threads have no effect on a device.
+	Device *Device
 	// Loss adds the loss to the training graph and returns its scalar node.
 	// nil compiles for prediction only.
 	Loss func(out *gorgonia.Node) (*gorgonia.Node, error)
@@ -106,7 +109,12 @@ func NewSession(cfg SessionConfig) (Session, error) {
 	if !cfg.Convolution.valid() {
 		return nil, fmt.Errorf("nn: a session with %v", cfg.Convolution)
 	}
-	if cfg.Precision == Float32 {
+	switch {
+	case cfg.Device != nil && cfg.Precision == Float32:
+		return newDeviceSession[float32](cfg)
+	case cfg.Device != nil:
+		return newDeviceSession[float64](cfg)
+	case cfg.Precision == Float32:
 		return newSession[float32](cfg)
 	}
 	return newSession[float64](cfg)
@@ -166,27 +174,36 @@ func (s *session[T]) compile(loss func(*gorgonia.Node) (*gorgonia.Node, error)) 
 		graph: g, run: &s.run, layout: s.layout, dtype: graphop.Dtype[T](),
 		value: s.value, grad: s.grad, memory: s.memory, convolution: s.conv,
 	}
-	x := gorgonia.NewMatrix(g, b.dtype, gorgonia.WithName("x"), gorgonia.WithShape(s.run.Batch, s.model.In()),
-		gorgonia.WithValue(graphop.Wrap(s.x, s.run.Batch, s.model.In())))
-	out, err := s.model.Build(b, x)
-	if err != nil {
-		return nil, fmt.Errorf("nn: build %s: %w", s.model.Name(), err)
+	return b.compile(s.model, graphop.Wrap(s.x, s.run.Batch, s.model.In()), loss)
+}
+
+// compile builds the model over the features x, and with a loss the gradient,
+// which lands where the parameters say.
+func (b *Builder) compile(model Model, features *tensor.Dense, loss func(*gorgonia.Node) (*gorgonia.Node, error)) (*machine, error) {
+	x := gorgonia.NewMatrix(b.graph, b.dtype, gorgonia.WithName("x"), gorgonia.WithShape(b.run.Batch, model.In()), gorgonia.WithValue(features))
+	out, err := model.Build(b, x)
+	if err == nil {
+		out, err = b.hostNode(out)
 	}
-	if want := (tensor.Shape{s.run.Batch, s.model.Out()}); !out.Shape().Eq(want) {
-		return nil, fmt.Errorf("nn: %s builds an output of shape %v, want %v", s.model.Name(), out.Shape(), want)
+	if err != nil {
+		return nil, fmt.Errorf("nn: build %s: %w", model.Name(), err)
+	}
+	if want := (tensor.Shape{b.run.Batch, model.Out()}); !out.Shape().Eq(want) {
+		return nil, fmt.Errorf("nn: %s builds an output of shape %v, want %v", model.Name(), out.Shape(), want)
 	}
 	if loss != nil {
 		if out, err = loss(out); err != nil {
 			return nil, fmt.Errorf("nn: loss: %w", err)
 		}
-		// The gradients land in s.grad: each backward operation writes there.
+		// Each backward operation writes the gradients of its parameters to
+		// their places in the session's gradient.
 		if _, err := gorgonia.Grad(out, b.used...); err != nil {
-			return nil, fmt.Errorf("nn: gradient of %s: %w", s.model.Name(), err)
+			return nil, fmt.Errorf("nn: gradient of %s: %w", model.Name(), err)
 		}
 	}
-	m, err := graphop.NewMachine(g)
+	m, err := graphop.NewMachine(b.graph)
 	if err != nil {
-		return nil, fmt.Errorf("nn: %s: %w", s.model.Name(), err)
+		return nil, fmt.Errorf("nn: %s: %w", model.Name(), err)
 	}
 	return &machine{m, out}, nil
 }

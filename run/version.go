@@ -18,6 +18,8 @@ type Version struct {
 	// Kernel is the instruction set of the arithmetic kernels: results are
 	// bit-identical on machines that share it and the platform's architecture.
 	Kernel string `json:"kernel"`
+	// Device is the CUDA device that the networks ran on, empty for the CPU.
+	Device string `json:"device,omitempty"`
 }
 
 // BuildVersion reads the program's own build information.

@@ -119,6 +119,10 @@ type Config struct {
 	Model       nn.Model
 	// Precision of the network.
 	Precision nn.Precision
+	// Device computes the network; nil is the processor. Every worker has a
+	// queue of its own there, so that the oracles of one client run while the
+	// device works for another.
+	Device *nn.Device
 	// Batch is the number of samples of a gradient step.
 	Batch int
 	// Adam holds clipping and the moments' decay.

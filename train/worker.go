@@ -60,7 +60,7 @@ const (
 func newWorker(cfg *Config, oracles int, p purpose) (*worker, error) {
 	w := &worker{cfg: cfg, oracles: oracles, meter: meter{clock: cfg.Clock}, x: make([]float64, cfg.Model.In())}
 	w.source.meter = &w.meter
-	session := nn.SessionConfig{Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision, Threads: oracles}
+	session := nn.SessionConfig{Model: cfg.Model, Batch: cfg.Batch, Precision: cfg.Precision, Threads: oracles, Device: cfg.Device}
 	if p == trains {
 		session.Loss = func(out *gorgonia.Node) (*gorgonia.Node, error) { return surrogate.Apply(&w.source, out) }
 	}

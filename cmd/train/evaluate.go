@@ -43,7 +43,8 @@ func evaluate(ctx context.Context, o *options, s experiment.Setting, stdout, std
 	}
 	noModel := err
 	if draft != nil {
-		if err := errors.Join(to.WriteJSON(run.VersionFile, experiment.Version()), to.WriteResults(results)); err != nil {
+		version, err := s.Version()
+		if err := errors.Join(err, to.WriteJSON(run.VersionFile, version), to.WriteResults(results)); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {

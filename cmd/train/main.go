@@ -45,6 +45,12 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err := experiment.CheckMachine(); err != nil {
 		return err
 	}
+	if o.devices {
+		for _, line := range experiment.DeviceReport() {
+			fmt.Fprintln(stdout, line)
+		}
+		return nil
+	}
 	if o.version {
 		return printJSON(stdout, experiment.Version())
 	}
@@ -85,7 +91,11 @@ func trainAll(ctx context.Context, o *options, s experiment.Setting, stdout, std
 		if err := folder.Write(run.ConfigFile, func(w io.Writer) error { return writeConfig(w, s) }); err != nil {
 			return err
 		}
-		if err := folder.WriteJSON(run.VersionFile, experiment.Version()); err != nil {
+		version, err := s.Version()
+		if err != nil {
+			return err
+		}
+		if err := folder.WriteJSON(run.VersionFile, version); err != nil {
 			return err
 		}
 	}

@@ -25,14 +25,14 @@ type options struct {
 	out, progress, config, std string
 	eval, export               string
 	report, reportOf, show     string
-	json, version              bool
+	json, version, devices     bool
 }
 
 // groups are the headings of the help text: the settings, which say what is
 // computed, and how to run it, which never changes a result.
 var groups = slices.Concat(experiment.FlagGroups, []experiment.FlagGroup{
 	{Title: "Running", Names: []string{"config", "out", "workers", "progress", "json", "std", "report", "track"}},
-	{Title: "Instead of training", Names: []string{"eval", "report-of", "show", "export", "version"}},
+	{Title: "Instead of training", Names: []string{"eval", "report-of", "show", "export", "devices", "version"}},
 })
 
 // newOptions declares the flags that are no settings.
@@ -44,6 +44,7 @@ func newOptions(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.config, "config", "", "TOML `file` of settings whose keys are these flags; flags win over it")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of a table")
 	fs.StringVar(&o.std, "std", "sample", "`deviation` over seeds and clients in the table: sample (n-1) or population (n)")
+	fs.BoolVar(&o.devices, "devices", false, "list where networks can run, and why a device cannot be used, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	fs.StringVar(&o.eval, "eval", "", "judge the models saved in the run folder `RUN` again (on -data, if given) and write predictions and decisions as CSV, to -out or RUN/eval")
 	fs.StringVar(&o.report, "report", reportDefault, "`on|off`: whether the run folder gets report.html and its pictures")
@@ -87,7 +88,7 @@ func (o *options) load(args []string) error {
 	}
 	switch {
 	case o.eval != "":
-		return o.fromRun("eval", o.eval, "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std")
+		return o.fromRun("eval", o.eval, "data", "out", "workers", "progress", "json", "loss", "seed", "seeds", "std", "device", "tf32")
 	case o.reportOf != "":
 		return o.fromRun("report-of", o.reportOf, "show", "workers", "std")
 	case o.given["show"]:

@@ -34,6 +34,7 @@ func TestUsageErrors(t *testing.T) {
 		"-regime solo":         `"solo"`,
 		"-model cnn":           `"cnn"`,
 		"-device tpu":          `"tpu"`,
+		"-tf32":                "-tf32",
 		"-progress maybe":      `"maybe"`,
 		"-lr fast":             `"fast"`,
 		"-lr -0.1":             `"-0.1"`,

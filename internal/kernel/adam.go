@@ -32,16 +32,23 @@ type adamScalars[T Float] struct {
 }
 
 func newAdamScalars[T Float](s AdamStep) adamScalars[T] {
+	rate, root := s.Corrected()
 	return adamScalars[T]{
 		scale:   T(s.GradScale),
 		beta1:   T(s.Beta1),
 		rest1:   T(1 - s.Beta1),
 		beta2:   T(s.Beta2),
 		rest2:   T(1 - s.Beta2),
-		rate:    T(s.Rate / (1 - power(s.Beta1, s.Step))),
-		root:    T(1 / math.Sqrt(1-power(s.Beta2, s.Step))),
+		rate:    T(rate),
+		root:    T(root),
 		epsilon: T(s.Epsilon),
 	}
+}
+
+// Corrected returns what corrects the moments' start at zero,
+// Rate/(1-Beta1^Step) and 1/sqrt(1-Beta2^Step).
+func (s AdamStep) Corrected() (rate, root float64) {
+	return s.Rate / (1 - power(s.Beta1, s.Step)), 1 / math.Sqrt(1-power(s.Beta2, s.Step))
 }
 
 // power returns x to the power n >= 0 by repeated squaring. It has the same

@@ -36,3 +36,9 @@ func (q *Queue) ChannelMeanGrad(dx, dy Ptr, pixels, channels int) {
 	n := pixels * channels
 	q.each(q.channelMeanGradient, n, cuda.P(dx), cuda.P(dy), cuda.L(n), cuda.I(channels))
 }
+
+// AddBias adds bias [columns] to each row of y [rows, columns].
+func (q *Queue) AddBias(y, bias Ptr, rows, columns int) {
+	n := rows * columns
+	q.each(q.biasReLU, n, cuda.P(y), cuda.P(bias), cuda.L(n), cuda.I(columns), cuda.B(false))
+}
