@@ -67,6 +67,8 @@ func TestUsage(t *testing.T) {
 		{"-docs d -table 3", "drop -table"},
 		{"-docs d -seeds 50", "drop -seeds"},
 		{"-table 3 -program a/../b", "-program"},
+		{"-table 3,4 -pjm-data prices.csv", "-pjm-data has no effect without a table about PJM"},
+		{"-docs d -pjm-data prices.csv", "drop -pjm-data"},
 	} {
 		args := append(strings.Fields(c.args), "-out", out)
 		o := program(args...)
@@ -88,7 +90,7 @@ func TestUsage(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	o := program("-h")
-	for _, want := range []string{"-table list", "-docs folder", "-check", "results", "3, 4, 6, 9, 14, 16, 17, 18, or all"} {
+	for _, want := range []string{"-table list", "-docs folder", "-check", "results", "3, 4, 4-pjm, 5, 6, 9, 11, 12, 13, 14, 15, 16, 16-pjm, 17, 18, or all (those that do not take long: without 6, 11, 12, 15)", "-pjm-data file"} {
 		if o.code != cli.OK || !strings.Contains(o.stdout, want) || o.stderr != "" {
 			t.Errorf("help lacks %q: %+v", want, o)
 		}
