@@ -20,6 +20,7 @@ if [ "${FEDRSPO_TEST_CUDA:-}" != 1 ]; then
   cp "$(CGO_ENABLED=0 go run ./internal/cuda/cudatest/build)" "$tools/emulated/libcuda.so.1"
   ln -sf libcuda.so.1 "$tools/emulated/libcuda.so"
   export CGO_LDFLAGS="-L$tools/emulated -Wl,--unresolved-symbols=ignore-all -Wl,-z,lazy"
+  export FEDRSPO_TEST_CUDA="$tools/emulated/libcuda.so.1"
   export LD_LIBRARY_PATH="$tools/emulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
 go vet -tags cu ./internal/cuda/...

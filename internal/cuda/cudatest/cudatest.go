@@ -22,12 +22,13 @@ import (
 	"fedrspo/internal/cuda/kernels"
 )
 
-// RealVariable is the environment variable that makes tests run on the
-// machine's own driver and device: set it to 1.
-const RealVariable = "FEDRSPO_TEST_CUDA"
+// Variable is the environment variable that says what tests run on: 1 is the
+// machine's own driver and device, a path the emulated driver there; unset, they
+// build one.
+const Variable = "FEDRSPO_TEST_CUDA"
 
 // Real says whether tests run on a real device.
-func Real() bool { return os.Getenv(RealVariable) == "1" }
+func Real() bool { return os.Getenv(Variable) == "1" }
 
 var setup struct {
 	sync.Once
@@ -51,9 +52,12 @@ func prepare() error {
 	if Real() {
 		return nil
 	}
-	lib, err := Build()
-	if err != nil {
-		return err
+	lib := os.Getenv(Variable)
+	if lib == "" {
+		var err error
+		if lib, err = Build(); err != nil {
+			return err
+		}
 	}
 	return errors.Join(os.Setenv(driver.LibraryVariable, lib), os.Setenv("FEDRSPO_LIBCUBLAS", lib))
 }

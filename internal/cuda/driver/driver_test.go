@@ -220,3 +220,16 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 	check(b, api.StreamSynchronize(s))
 }
+
+// BenchmarkCall is the time of a call that does next to nothing.
+func BenchmarkCall(b *testing.B) {
+	api := open(b)
+	d := must(api.DeviceGet(0))(b)
+	c := must(api.DevicePrimaryCtxRetain(d))(b)
+	for b.Loop() {
+		if err := api.CtxSetCurrent(c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	check(b, api.DevicePrimaryCtxRelease(d))
+}
