@@ -432,6 +432,9 @@ func TestQueueErrors(t *testing.T) {
 
 // TestAllocations: operations allocate nothing once scratch memory is there.
 func TestAllocations(t *testing.T) {
+	if race {
+		t.Skip("the race detector allocates")
+	}
 	g := newRig[float32](t, kernels.Options{})
 	s := kernels.ConvShape{H: 6, W: 6, C: 4, Out: 4, KernelH: 3, KernelW: 3, Stride: 1, Pad: 1}
 	x, y, w := up(g, g.random(2*s.InLen())), g.fresh(2*s.OutLen()), up(g, g.random(s.WeightLen()))
