@@ -102,8 +102,10 @@ func spread(dst []float64, terrain []uint8, costs []float64) {
 }
 
 // maxTerrains bounds the number of different costs among the cells. The
-// published maps have five; a file with many more holds something else.
-const maxTerrains = 16
+// published maps have five terrains: with a sixth cost a cell is wrong, or the
+// file holds something else. Taken for a terrain, one wrong cell would change
+// what every client pays.
+const maxTerrains = terrains
 
 // classify fills terrain and costs from the costs of all cells, weights: the
 // terrains are its distinct values in ascending order.
@@ -122,7 +124,7 @@ func (d *Dataset) classify(weights []float64) error {
 			return fmt.Errorf("%s: the cost is %v, want a positive finite number", at(), w)
 		}
 		if len(costs) == maxTerrains {
-			return fmt.Errorf("%s: the cost %v is the %dth different one, want at most %d: one for every terrain", at(), w, maxTerrains+1, maxTerrains)
+			return fmt.Errorf("%s: the cost %v is one more than the %d before it, %v; want at most %d different ones, one for every terrain", at(), w, maxTerrains, costs, maxTerrains)
 		}
 		costs = slices.Insert(costs, k, w)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ErrFormat: a file of a folder of maps that cannot be read as what it should
@@ -59,25 +60,40 @@ func exists(path string) (bool, error) {
 }
 
 // parts returns the numbers of the parts in which dir keeps the pictures of a
-// split, {-1} for a whole file; none if there are no pictures.
+// split, {-1} for a whole file; none if there are no pictures. Parts count from 0
+// without a gap, are two at least, and are not there beside a whole file, which
+// may hold the same maps.
 func parts(dir, split string) ([]int, error) {
-	if ok, err := exists(filepath.Join(dir, fileName(split, mapsFile, -1))); ok || err != nil {
-		return []int{-1}, err
+	whole, err := exists(filepath.Join(dir, fileName(split, mapsFile, -1)))
+	if err != nil {
+		return nil, err
 	}
-	var out []int
-	for k := 0; ; k++ {
-		ok, err := exists(filepath.Join(dir, fileName(split, mapsFile, k)))
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			if k == 1 {
-				return nil, badFile(filepath.Join(dir, fileName(split, mapsFile, 1)), "there is none, want it beside part 0")
-			}
-			return out, nil
-		}
-		out = append(out, k)
+	names, err := fs.Glob(os.DirFS(dir), split+"_"+mapsFile+"_part*.npy")
+	if err != nil {
+		return nil, err
 	}
+	var found []int
+	for _, name := range names {
+		var k int
+		if _, err := fmt.Sscanf(name, split+"_"+mapsFile+"_part%d.npy", &k); err == nil && k >= 0 && name == fileName(split, mapsFile, k) {
+			found = append(found, k)
+		}
+	}
+	slices.Sort(found)
+	switch {
+	case whole && len(found) > 0:
+		return nil, badFile(filepath.Join(dir, fileName(split, mapsFile, found[0])), "it is beside %s, want either a whole file or parts", fileName(split, mapsFile, -1))
+	case whole:
+		return []int{-1}, nil
+	case len(found) == 0:
+		return nil, nil
+	}
+	for k := range max(2, len(found)) {
+		if !slices.Contains(found, k) {
+			return nil, badFile(filepath.Join(dir, fileName(split, mapsFile, k)), "there is none, want it beside part %d", found[min(k, len(found)-1)])
+		}
+	}
+	return found, nil
 }
 
 // locate returns the folder of the grid's files: dir, or the folder in it that

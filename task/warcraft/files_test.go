@@ -346,7 +346,7 @@ func TestMalformedFiles(t *testing.T) {
 	many := func(w io.Writer) error {
 		v := make([]float64, 9*144)
 		for i := range v {
-			v[i] = float64(1 + i%17)
+			v[i] = float64(1 + i%6)
 		}
 		return npy.WriteFloat64(w, npy.Float16, v, 9, 12, 12)
 	}
@@ -355,7 +355,7 @@ func TestMalformedFiles(t *testing.T) {
 		break_           func(dir string) error
 	}{
 		{"no maps", "", "no train_maps.npy, want it there or in", func(dir string) error { return os.Remove(filepath.Join(dir, maps)) }},
-		{"no weights", weights, "no such file", func(dir string) error { return os.Remove(filepath.Join(dir, weights)) }},
+		{"no weights", weights, "no such file, want it beside train_maps.npy", func(dir string) error { return os.Remove(filepath.Join(dir, weights)) }},
 		{"maps cut short", maps, "it is cut short", change(maps, func(b []byte) []byte { return b[:len(b)-1] })},
 		{"bytes behind the maps", maps, "bytes follow", change(maps, func(b []byte) []byte { return append(b, 0) })},
 		{"bytes behind the paths", paths, "bytes follow", change(paths, func(b []byte) []byte { return append(b, 0) })},
@@ -374,7 +374,7 @@ func TestMalformedFiles(t *testing.T) {
 		{"a zero weight", weights, "the cost is 0", write(weights, floats(npy.Float64, 0, 9, 12, 12))},
 		{"an infinite weight", weights, "the cost is +Inf", change(weights, func(b []byte) []byte { return append(b[:len(b)-2], 0x00, 0x7c) })},
 		{"a weight that is no number", weights, "the cost is NaN", change(weights, func(b []byte) []byte { return append(b[:len(b)-2], 0x01, 0x7c) })},
-		{"weights of all kinds", weights, "want at most 16: one for every terrain", write(weights, many)},
+		{"weights of all kinds", weights, "map 0, row 0, column 5: the cost 6 is one more than the 5 before it", write(weights, many)},
 		{"fewer paths", paths, "shape [8 12 12], want [9 12 12]", write(paths, uints(8, 12, 12))},
 		{"paths as floats", paths, "entries of type float16, want one of [uint8]", write(paths, floats(npy.Float16, 1, 9, 12, 12))},
 		{"a description that is no JSON", "info.json", "want a JSON object", edit("info.json", "{")},
@@ -384,6 +384,24 @@ func TestMalformedFiles(t *testing.T) {
 		{"the second part missing", "train_maps_part1.npy", "want it beside part 0", func(dir string) error {
 			return os.Rename(filepath.Join(dir, maps), filepath.Join(dir, "train_maps_part0.npy"))
 		}},
+		{"the first part missing", "train_maps_part0.npy", "want it beside part 1", func(dir string) error {
+			return os.Rename(filepath.Join(dir, maps), filepath.Join(dir, "train_maps_part1.npy"))
+		}},
+		{"a part between missing", "train_maps_part2.npy", "want it beside part 3", func(dir string) error {
+			for _, k := range []int{0, 1, 3} {
+				if err := os.WriteFile(filepath.Join(dir, fileName(trainSplit, mapsFile, k)), nil, 0o644); err != nil {
+					return err
+				}
+			}
+			return os.Remove(filepath.Join(dir, maps))
+		}},
+		{"a part beside the whole", "train_maps_part1.npy", "it is beside train_maps.npy", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "train_maps_part1.npy"), nil, 0o644)
+		}},
+		{"one wrong cell", weights, "[0.7998046875 1.2001953125", change(weights, func(b []byte) []byte {
+			b[len(b)-1] ^= 4 // the last bit of an exponent
+			return b
+		})},
 	} {
 		dir := filepath.Join(t.TempDir(), "maps")
 		if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
@@ -393,7 +411,7 @@ func TestMalformedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Load(dir, Config{Clients: 3, Test: 2})
-		known := errors.Is(err, ErrFormat) || errors.Is(err, npy.ErrFormat) || errors.Is(err, os.ErrNotExist)
+		known := errors.Is(err, ErrFormat) || errors.Is(err, npy.ErrFormat)
 		if err == nil || !known || !strings.Contains(err.Error(), filepath.Join(dir, c.file)+": ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one about %s with %q", c.name, err, c.file, c.want)
 		}

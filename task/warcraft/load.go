@@ -1,7 +1,9 @@
 package warcraft
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -16,7 +18,7 @@ import (
 // the paper's is; the archive's val and test files are not read.
 //
 // Pictures are uint8 [n, 8G, 8G, 3]; weights float16, float32 or float64
-// [n, G, G], at most 16 different ones, positive; both in any order that npy
+// [n, G, G], at most 5 different ones, positive; both in any order that npy
 // has. The paths uint8 [n, G, G] and info.json may be missing; if they are there
 // their sizes are checked. The error wraps ErrConfig, ErrFormat or
 // npy.ErrFormat, unless the system refuses.
@@ -148,6 +150,9 @@ func (s *splitReader) open(k int) error {
 func (s *splitReader) file(kind string, part int, types []npy.Type, n int, shape ...int) (*npy.File, error) {
 	path := filepath.Join(s.dir, fileName(s.split, kind, part))
 	f, err := npy.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, badFile(path, "no such file, want it beside %s", fileName(s.split, mapsFile, part))
+	}
 	if err != nil {
 		return nil, err
 	}
