@@ -174,7 +174,7 @@ warcraft_is_archive() {
 # warcraft_is_complete FOLDER: whether all files of the list are in it.
 warcraft_is_complete() {
 	local sum path ok=0
-	while read -r sum path; do
+	while read -r sum path || [ -n "$sum" ]; do # the last line may have no end
 		if [ ! -f "$1/$path" ]; then
 			say "missing: $1/$path"
 			ok=1
@@ -189,6 +189,11 @@ warcraft_is_complete() {
 warcraft() {
 	local dir=$1/warcraft name=warcraft_shortest_path_oneskin archive ours=0 inner
 	archive=$dir/warcraft_maps.tar.gz
+	# Without sums to compare with, every folder would pass for complete.
+	if ! [ -s "$WARCRAFT_FILES" ] || ! [ -r "$WARCRAFT_FILES" ]; then
+		say "no list of md5 sums in $WARCRAFT_FILES; it belongs to this repository, or WARCRAFT_FILES names another"
+		return 1
+	fi
 	mkdir -p "$dir" || return 1
 	if [ -e "$dir/$name" ]; then
 		say "checking $dir/$name"

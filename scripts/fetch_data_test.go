@@ -380,6 +380,17 @@ func TestWrongFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(t, w.warcraft(t, false), "missing: "+path)
+	// A list without sums must not pass anything for complete, nor one whose last
+	// line has no end.
+	list := filepath.Join(t.TempDir(), "list")
+	w.env = append(good, "WARCRAFT_FILES="+list)
+	says(t, w.warcraft(t, false), "no list of md5 sums in "+list)
+	for text, want := range map[string]string{"": "no list of md5 sums in " + list, sum(nil) + "  " + folder + "/18x18/train_maps_part0.npy": "missing: " + path} {
+		if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		says(t, w.warcraft(t, false), want)
+	}
 }
 
 // TestPJM: the authors' table, from the second place; then the sources of a
