@@ -108,6 +108,9 @@ func write(t *testing.T, p *Page) written {
 
 var images = regexp.MustCompile(`<img src="data:image/png;base64,([A-Za-z0-9+/=]+)" width="(\d+)" height="(\d+)" alt="[^"]+">\n<figcaption>[^<]+ \(([^)]+)\)</figcaption>`)
 
+// anchors are what can be linked to on a page.
+var anchors = regexp.MustCompile(` id="([^"]*)"`)
+
 // TestPage: the page holds every picture of the folder, byte for byte, and the
 // numbers of the results; it refers to nothing outside itself.
 func TestPage(t *testing.T) {
@@ -153,6 +156,13 @@ func TestPage(t *testing.T) {
 				}
 			}
 			numbers(t, w.html, c.page)
+			ids := map[string]bool{}
+			for _, m := range anchors.FindAllStringSubmatch(w.html, -1) {
+				if ids[m[1]] {
+					t.Errorf("two things on the page have the id %q", m[1])
+				}
+				ids[m[1]] = true
+			}
 			// Again, the same bytes.
 			again := write(t, c.page)
 			if again.html != w.html || len(again.files) != len(w.files) {
@@ -187,7 +197,7 @@ func numbers(t *testing.T, page string, p *Page) {
 		}
 	}
 	for id := 1; id <= 3; id++ {
-		row := "<tr><td>" + p.client(id) + "</td>"
+		row := fmt.Sprintf(`<tr><td class="n">%d</td><td>%s</td>`, id, p.Names[id])
 		for _, r := range p.Results {
 			for _, stage := range p.Stages {
 				var v []float64
@@ -202,7 +212,7 @@ func numbers(t *testing.T, page string, p *Page) {
 			t.Errorf("the page lacks %s", row)
 		}
 	}
-	for _, text := range []string{"north", "client 3", "v1, go1.26", "linux/amd64, avx2", "1.25 s with 2 workers", "33 MB", p.Table} {
+	for _, text := range []string{"north", "v1, go1.26", "linux/amd64, avx2", "1.25 s with 2 workers", "33 MB", p.Table} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q", text)
 		}

@@ -203,7 +203,8 @@ type (
 		Training, Oracle, Judging, Wall string
 	}
 	clientRow struct {
-		Name  string
+		ID    int    // what -show calls it
+		Name  string // empty for none
 		Cells []string
 	}
 )
@@ -254,7 +255,7 @@ func (p *Page) html(pictures []*picture) ([]byte, error) {
 		}
 	}
 	for _, c := range p.clientRegrets() {
-		row := clientRow{Name: p.client(c.client)}
+		row := clientRow{ID: c.client, Name: p.Names[c.client]}
 		for k := range p.Results {
 			for s := range p.Stages {
 				text := "-"
