@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
+	"fedrspo/internal/atomicfile"
 	"fedrspo/internal/cli"
 	"fedrspo/oracle/bench"
 	"fedrspo/run"
@@ -130,23 +130,13 @@ func (r *report) goals(ctx context.Context) (err error) {
 }
 
 // export writes the file whole or not at all.
-func (r *report) export(ctx context.Context, stdout io.Writer) (err error) {
-	name := r.options.export
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	err = bench.Export(ctx, f, r.options.problems(), r.options.rows, r.options.duration)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), name); err == nil {
-		fmt.Fprintf(stdout, "instances written to %s\n", name)
+func (r *report) export(ctx context.Context, stdout io.Writer) error {
+	o := r.options
+	err := atomicfile.WriteFile(o.export, func(w io.Writer) error {
+		return bench.Export(ctx, w, o.problems(), o.rows, o.duration)
+	})
+	if err == nil {
+		fmt.Fprintf(stdout, "instances written to %s\n", o.export)
 	}
 	return err
 }

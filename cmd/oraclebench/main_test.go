@@ -77,6 +77,17 @@ func TestExport(t *testing.T) {
 	if info, err := os.Stat(name); err != nil || info.Size() == 0 {
 		t.Error(info, err)
 	}
+	// A file is replaced whole; what is no file, such as a device, stays.
+	if code, _, stderr := runs(append(args, name)...); code != cli.OK {
+		t.Fatal(code, stderr)
+	}
+	folder := t.TempDir()
+	if code, _, stderr := runs(append(args, folder)...); code != cli.Failed || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "not a regular file") {
+		t.Error(code, stderr)
+	}
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		t.Error(info, err)
+	}
 	missing := filepath.Join(t.TempDir(), "no", "x.npz")
 	if code, _, stderr := runs(append(args, missing)...); code != cli.Failed || strings.Count(stderr, "\n") != 1 {
 		t.Error(code, stderr)
