@@ -125,6 +125,7 @@ func TestUsage(t *testing.T) {
 		"-instances -1", "-instances 10 -batch 20", "-duration 0s", "-duration 1", "-seed x", "-unknown", "extra", "-rows 5", "-peers f", "-contract 0",
 		"-contract -5", "-contract 5 -oracle path", "-contract 5 -workers 1,2", "-goals -growth", "-goals -grid 5", "-growth -grid 5", "-export= ",
 		"-export x -workers 2", "-export x -warm 3", "-export x -rows 0", "-oracle knapsack -grid 5", "-oracle knapsack -warm 3", "-oracle path -dim 5",
+		"-oracle path,topk,path", "-lambda 1,2,1.0", "-lambda calibrated,calibrated/1", "-warm 3,3", "-workers 1,1", "-predictions good,good", "-batch 4,04",
 		"-oracle dijkstra -lambda 2", "-oracle dijkstra -predictions good",
 	} {
 		code, out, stderr := runs(strings.Split(args, " ")...)

@@ -117,9 +117,12 @@ func (o *options) resolve(t text) (err error) {
 	if o.oracles = strings.Split(t.oracle, ","); t.oracle == "all" {
 		o.oracles = bench.Oracles()
 	}
-	for _, name := range o.oracles {
+	for i, name := range o.oracles {
 		if !slices.Contains(bench.Oracles(), name) {
 			return cli.Usagef("oracle %q, want %s or all", name, strings.Join(bench.Oracles(), ", "))
+		}
+		if slices.Contains(o.oracles[:i], name) {
+			return cli.Usagef("-oracle: %s is given twice", name)
 		}
 	}
 	h, w, wide := strings.Cut(t.grid, "x")
@@ -165,13 +168,16 @@ func count(s string) (int, error) {
 	return n, nil
 }
 
-// list parses a list of comma-separated values.
-func list[T any](name, text string, parse func(string) (T, error)) ([]T, error) {
+// list parses a list of distinct comma-separated values.
+func list[T comparable](name, text string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
 	for _, s := range strings.Split(text, ",") {
 		x, err := parse(strings.TrimSpace(s))
 		if err != nil {
 			return nil, cli.Usagef("-%s: %w", name, err)
+		}
+		if slices.Contains(out, x) {
+			return nil, cli.Usagef("-%s: %v is given twice", name, x)
 		}
 		out = append(out, x)
 	}

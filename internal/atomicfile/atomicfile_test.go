@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -126,11 +127,16 @@ func TestTargetsThatCannotBeReplaced(t *testing.T) {
 		t.Errorf("into an absent folder: error %v, want %v", err, os.ErrNotExist)
 	}
 	checkEntries(t, dir, "sub")
-	if runtime.GOOS != "windows" {
-		if err := WriteFile(os.DevNull, content("x")); !errors.Is(err, ErrNotRegular) {
-			t.Errorf("over a device: error %v, want %v", err, ErrNotRegular)
-		}
+	// A socket stands for devices: replacing one of those would harm the machine.
+	socket, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Skip("no socket in a folder:", err)
 	}
+	defer socket.Close()
+	if err := WriteFile(filepath.Join(dir, "s"), content("x")); !errors.Is(err, ErrNotRegular) {
+		t.Errorf("over a socket: error %v, want %v", err, ErrNotRegular)
+	}
+	checkEntries(t, dir, "s", "sub")
 }
 
 func TestPermissions(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"fedrspo/oracle/dijkstra"
@@ -36,7 +37,8 @@ type exportedCase struct {
 // and by set, for paths the row-major cells NAME.source and NAME.sink [sets],
 // for knapsacks NAME.a [sets, d] and NAME.b [sets], for top-k NAME.k [sets], and
 // for polyhedra {0 <= w <= 1, A w <= b} NAME.A [sets, m, d] and NAME.b [sets, m].
-// When ctx ends it returns its error at once, and what is written is no file.
+// Two problems of one name are an ErrProblem. When ctx ends it returns its error
+// at once. After an error what is written is no file.
 func Export(ctx context.Context, out io.Writer, problems []Problem, rows int, duration time.Duration) error {
 	npz := newNPZ(out)
 	var meta struct {
@@ -49,6 +51,9 @@ func Export(ctx context.Context, out io.Writer, problems []Problem, rows int, du
 		c := exportedCase{Name: p.Oracle, Problem: p}
 		if p.Oracle != Dijkstra {
 			c.Name = fmt.Sprintf("%s-%v-%v", p.Oracle, p.Predictions, p.Lambda)
+		}
+		if slices.ContainsFunc(meta.Cases, func(o exportedCase) bool { return o.Name == c.Name }) {
+			return fmt.Errorf("two cases named %s: %w", c.Name, ErrProblem)
 		}
 		w, err := newWorkload(ctx, p)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"io"
 	"regexp"
 	"strings"
@@ -75,6 +76,10 @@ func TestExport(t *testing.T) {
 	var buf bytes.Buffer
 	if err := Export(t.Context(), &buf, problems, 10, time.Microsecond); err != nil {
 		t.Fatal(err)
+	}
+	// One name cannot stand for two cases.
+	if err := Export(t.Context(), io.Discard, []Problem{problems[0], problems[1], problems[0]}, 10, time.Microsecond); !errors.Is(err, ErrProblem) {
+		t.Errorf("a problem given twice: error %v, want %v", err, ErrProblem)
 	}
 	arrays := readNPZ(t, buf.Bytes())
 	var meta struct {

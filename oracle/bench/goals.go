@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -114,11 +115,24 @@ type Peers struct {
 	} `json:"rows"`
 }
 
-// ReadPeers reads Peers in JSON.
+// ReadPeers reads Peers in JSON. A file without rows and a judged row without a
+// ratio above 0 are errors.
 func ReadPeers(r io.Reader) (*Peers, error) {
-	p := new(Peers)
-	if err := json.NewDecoder(r).Decode(p); err != nil {
+	text, err := io.ReadAll(r)
+	if err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
+	}
+	p := new(Peers)
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("peers: %w", err)
+	}
+	if p.Rows == nil {
+		return nil, errors.New(`peers: no "rows", want what bench/peers/compare.py wrote`)
+	}
+	for i, row := range p.Rows {
+		if row.Judged && !(row.Ratio > 0) {
+			return nil, fmt.Errorf("peers: row %d (%s, %s): ratio %v, want a number above 0", i, row.Case, row.Solver, row.Ratio)
+		}
 	}
 	return p, nil
 }

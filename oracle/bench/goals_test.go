@@ -45,7 +45,12 @@ func TestPeersGoal(t *testing.T) {
 	if g := none.goal(); g.Verdict != NotMeasured || g.Value() != "-" {
 		t.Errorf("%+v", g)
 	}
-	if _, err := ReadPeers(strings.NewReader("<html>")); err == nil {
-		t.Error("no error for a file that is not JSON")
+	for _, text := range []string{
+		"", "<html>", "null", "[]", "{}", `{"rows": null}`, `{"rows": []} trailing`, `{"rows": [{"ratio": NaN}]}`,
+		`{"rows": [{"judged": true}]}`, `{"rows": [{"judged": true, "ratio": -3}]}`,
+	} {
+		if p, err := ReadPeers(strings.NewReader(text)); err == nil || p != nil {
+			t.Errorf("%q: %+v, error %v", text, p, err)
+		}
 	}
 }
