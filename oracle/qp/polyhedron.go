@@ -15,7 +15,7 @@ import (
 
 // ErrConstraints is wrapped by the errors of NewPolyhedron for input that
 // describes no set: a wrong length, a NaN, an index out of range or given
-// twice, a lower bound above its upper bound.
+// twice, a lower bound above its upper bound; or one too large for the solvers.
 var ErrConstraints = errors.New("qp: invalid constraints")
 
 // Constraint is one linear constraint, a.w <= RHS or a.w = RHS depending on
@@ -73,6 +73,9 @@ var _ oracle.Polytope = (*Polyhedron)(nil)
 // with rows scaled to a Euclidean norm of about 1: they may be the result of
 // rounded computations. Answers then break them by no more than that, and where
 // the constraints can be met to 2e-13, by no more than 2e-13.
+//
+// Rows may be sparse, but the solvers keep a dense table: a set whose variables
+// times rows, as presolve leaves them, exceed 2^27 (1 GiB) is an ErrConstraints.
 func NewPolyhedron(c Constraints) (*Polyhedron, error) {
 	lower, upper, rows, err := polyValidate(c)
 	if err != nil {
@@ -81,6 +84,9 @@ func NewPolyhedron(c Constraints) (*Polyhedron, error) {
 	sys, err := polyPresolve(lower, upper, rows)
 	if err != nil {
 		return nil, err
+	}
+	if sys.n > polyMaxTable/(sys.m+1) {
+		return nil, fmt.Errorf("%w: a table of %d variables by %d rows is too large, want at most %d entries", ErrConstraints, sys.n, sys.m+1, polyMaxTable)
 	}
 	sys, start, err := polyFeasible(sys)
 	if err != nil {

@@ -520,6 +520,8 @@ func TestPolyhedronBadInput(t *testing.T) {
 	row := func(k Constraint) Constraints { return Constraints{Dim: 2, AtMost: []Constraint{{}, k}} }
 	for says, c := range map[string]Constraints{
 		"Dim is 0":                           {},
+		"Dim is 9223372036854775807, want 1": {Dim: math.MaxInt},
+		"Dim is 134217729, want 1 to":        {Dim: 1<<27 + 1},
 		"Radius is -1":                       {Dim: 1, Radius: -1},
 		"Radius is NaN":                      {Dim: 1, Radius: nan},
 		"Radius is +Inf":                     {Dim: 1, Radius: inf},
@@ -545,6 +547,18 @@ func TestPolyhedronBadInput(t *testing.T) {
 		if p, err := NewPolyhedron(c); p != nil || !errors.Is(err, ErrConstraints) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want an error that says %q", err, says)
 		}
+	}
+}
+
+// Sparse constraints whose table would take the machine's memory are an error.
+func TestPolyhedronTooLarge(t *testing.T) {
+	const d = 1 << 14
+	c := Constraints{Dim: d}
+	for i := range d {
+		c.AtMost = append(c.AtMost, Constraint{Index: []int{i, (i + 1) % d}, Value: []float64{1, 1}, RHS: 1})
+	}
+	if p, err := NewPolyhedron(c); p != nil || !errors.Is(err, ErrConstraints) || !strings.Contains(err.Error(), "16384 variables by 16385 rows") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -8,10 +8,14 @@ import (
 	"fedrspo/oracle"
 )
 
+// polyMaxTable is the largest number of entries of a solver's table, (m+1) n for
+// n variables and m rows after presolve: 1 GiB.
+const polyMaxTable = 1 << 27
+
 // polyValidate checks c and returns its bounds and rows in a normal form.
 func polyValidate(c Constraints) (lower, upper []float64, rows []polyRow, err error) {
-	if c.Dim < 1 {
-		return nil, nil, nil, fmt.Errorf("%w: Dim is %d, want at least 1", ErrConstraints, c.Dim)
+	if c.Dim < 1 || c.Dim > polyMaxTable {
+		return nil, nil, nil, fmt.Errorf("%w: Dim is %d, want 1 to %d", ErrConstraints, c.Dim, polyMaxTable)
 	}
 	if !(c.Radius >= 0) || math.IsInf(c.Radius, 1) {
 		return nil, nil, nil, fmt.Errorf("%w: Radius is %v, want a positive finite number, or 0 to have it computed", ErrConstraints, c.Radius)
