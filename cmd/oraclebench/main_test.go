@@ -152,6 +152,9 @@ func TestInterrupted(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || out.Len() == 0 {
 			t.Errorf("%v: %v, %q", args, err, out.String())
 		}
+		if strings.Contains(out.String(), "All answers") {
+			t.Errorf("%v: a verdict on all instances:\n%s", args, out.String())
+		}
 		if word := string(bench.GoalMet); strings.Contains(out.String(), "| "+word+" |  |") {
 			t.Errorf("%v: a goal is met that was not measured:\n%s", args, out.String())
 		}

@@ -15,7 +15,7 @@ func (r *report) print(w io.Writer) {
 	fmt.Fprintln(w)
 	switch {
 	case r.Contract != nil:
-		printContract(w, r.Contract)
+		printContract(w, r.Contract, r.options.contract)
 	case r.Goals != nil:
 		printGoals(w, r.Goals)
 		fmt.Fprintln(w)
@@ -84,7 +84,8 @@ func printGoals(w io.Writer, goals []bench.Goal) {
 	}
 }
 
-func printContract(w io.Writer, c *bench.Contract) {
+// printContract prints what is known of the wanted number of instances.
+func printContract(w io.Writer, c *bench.Contract, wanted int) {
 	fmt.Fprintf(w, "%d instances on %dx%d, %d pairs of endpoints, %d with a warm start.\n\n", c.Total.Instances, c.Height, c.Width, c.Endpoints, c.Warm)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row(t, "costs", "predictions", "instances", "interior", "fallbacks", "references short", "broken", "gap", "entry", "violation")
@@ -98,8 +99,11 @@ func printContract(w io.Writer, c *bench.Contract) {
 	print("all", "", c.Total)
 	t.Flush()
 	verdict := "All answers are within the contract."
-	if c.Total.Broken > 0 {
+	switch n := c.Total.Instances; {
+	case c.Total.Broken > 0:
 		verdict = "The contract is broken."
+	case n < wanted:
+		verdict = fmt.Sprintf("Interrupted: %d of %d instances are checked, and their answers are within the contract.", n, wanted)
 	}
 	fmt.Fprintf(w, "\n%s\n", verdict)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // The accuracy contract of projections onto the path polytope, in units of
-// p = -theta/lambda; rounding adds roundingGap (1 + max|p|) to the gap, as
-// package qp documents.
+// p = -theta/lambda; rounding adds up to roundingGap (1 + max|p|) to the
+// gap, which is less than package qp allows.
 const (
 	contractGap       = 1e-9
 	roundingGap       = 3e-13
