@@ -298,6 +298,11 @@ JUDGED = ("OSQP", "PIQP", "Clarabel")
 EQUAL = 1e-5
 
 
+def finite(x):
+    """Return x as a difference: INF for a NaN, which max would pass over, and for infinities, which are no JSON."""
+    return float(x) if np.isfinite(x) else INF
+
+
 def measure(case, operation, name, make, eps, seconds):
     """Time solves of the case until the time is over, setting up every set before."""
     costs = case.cost if operation == "linear" else case.theta / case.lambda_[:, None]
@@ -328,9 +333,9 @@ def measure(case, operation, name, make, eps, seconds):
         if operation == "linear":
             # Ties allow other minimisers.
             exact = costs[i] @ answers[i]
-            worst = max(worst, abs(costs[i] @ w - exact) / max(1, abs(exact)))
+            worst = max(worst, finite(abs(costs[i] @ w - exact) / max(1, abs(exact))))
         else:
-            worst = max(worst, float(np.max(np.abs(w - answers[i]))))
+            worst = max(worst, finite(np.max(np.abs(w - answers[i]))))
         done += 1
         unsolved += not solved
         if time.perf_counter() - start > seconds:
@@ -369,14 +374,21 @@ def main():
     parser.add_argument("--seconds", type=float, default=4, help="time for each solver, tolerance and case (default 4)")
     parser.add_argument("--only", default="", help="cases and solvers whose 'case solver' contains this text")
     args = parser.parse_args()
-    with np.load(args.instances) as file:
-        meta = json.loads(file["meta"].item())
-        cases = []
-        for c in meta["cases"]:
-            case = Case(file, c)
-            # "lambda" is a keyword of Python.
-            case.lambda_ = getattr(case, "lambda", None)
-            cases.append(case)
+    if not 0 < args.seconds < INF:
+        parser.error("--seconds must be above 0")
+    try:
+        with np.load(args.instances) as file:
+            meta = json.loads(file["meta"].item())
+            cases = []
+            for c in meta["cases"]:
+                case = Case(file, c)
+                # "lambda" is a keyword of Python.
+                case.lambda_ = getattr(case, "lambda", None)
+                cases.append(case)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
+        parser.error(f"{args.instances} is not a file of oraclebench -export: {e}")
+    if not any(args.only in f"{c.name} {name}" for c in cases for name, *_ in PROJECT + LINEAR):
+        parser.error(f"--only {args.only}: no such case and solver among " + ", ".join(c.name for c in cases))
     versions = {}
     for _, _, _, package in PROJECT + LINEAR + [("", None, (), "numpy"), ("", None, (), "ortools")]:
         try:
@@ -410,8 +422,9 @@ def main():
                     print(f"| {case.name} | {operation} | {name} | {eps or '-'} | {r['solves']} | {r['call_us']:.4g} | {own} | {r['setup_us']:.4g} | {r['ours_us']:.3g} | {r['ratio']:.3g} | {r['difference']:.1e} | {r['unsolved']} |", flush=True)
     judge(rows, cases)
     if args.json:
+        text = json.dumps({"versions": versions, "load": load, "rows": rows}, indent=1, allow_nan=False)
         with open(args.json, "w") as f:
-            json.dump({"versions": versions, "load": load, "rows": rows}, f, indent=1)
+            f.write(text)
 
 
 if __name__ == "__main__":
