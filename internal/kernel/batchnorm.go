@@ -21,7 +21,9 @@ import (
 //
 // Sums over the pixels are taken in T over short stretches of one image, these
 // are added in float64 to a sum for each image, and the images are added in
-// order.
+// order. The variance is the mean square less the squared mean; where little
+// would be left of the difference, it is summed again around the mean, in
+// float64.
 type BatchNorm[T Float] struct {
 	channels int
 	epsilon  float64
@@ -33,6 +35,8 @@ type BatchNorm[T Float] struct {
 	// fixed.
 	count int
 	gamma []T
+	// far are the channels whose variance is summed around the mean.
+	far []int
 
 	// dx = gradD d + gradX x + grad1.
 	gradD, gradX, grad1 []T
@@ -48,7 +52,7 @@ func NewBatchNorm[T Float](channels int, epsilon float64) (*BatchNorm[T], error)
 	if !(epsilon > 0) || math.IsInf(epsilon, 1) {
 		return nil, fmt.Errorf("batch normalisation with epsilon %v, want a positive number: %w", epsilon, ErrShape)
 	}
-	b := &BatchNorm[T]{channels: channels, epsilon: epsilon}
+	b := &BatchNorm[T]{channels: channels, epsilon: epsilon, far: make([]int, 0, channels)}
 	for _, v := range []*[]float64{&b.mean, &b.variance} {
 		*v = make([]float64, channels)
 	}
@@ -83,6 +87,7 @@ type normKind uint8
 
 const (
 	normSums normKind = iota
+	normCentred
 	normApply
 	normBackwardSums
 	normBackwardApply
@@ -96,7 +101,7 @@ func (b *BatchNorm[T]) Batch(s *Scratch[T], x []T, n, pixels int, gamma, beta []
 	b.job = normJob[T]{kind: normSums, s: s, x: x, pixels: pixels}
 	s.run(n, b)
 	b.job = normJob[T]{}
-	b.endBatch(s, n, pixels, gamma, beta)
+	b.endBatch(s, x, n, pixels, gamma, beta)
 }
 
 // beginBatch checks the arguments of Batch and makes room for the sums of each
@@ -107,20 +112,66 @@ func (b *BatchNorm[T]) beginBatch(s *Scratch[T], n, pixels int, gamma, beta []T)
 	grow(&s.sums, 2*n*b.channels)
 }
 
-// endBatch turns the sums of each image into statistics.
-func (b *BatchNorm[T]) endBatch(s *Scratch[T], n, pixels int, gamma, beta []T) {
+// endBatch turns the sums of each image of x into statistics.
+func (b *BatchNorm[T]) endBatch(s *Scratch[T], x []T, n, pixels int, gamma, beta []T) {
 	b.count = n * pixels
+	b.far = b.far[:0]
 	sum, squares := b.total(s.sums, n)
 	for c := range b.channels {
 		mean := sum[c] / float64(b.count)
 		b.mean[c] = mean
 		// Rounding may leave a constant channel just below zero.
 		b.variance[c] = squares[c]/float64(b.count) - float64(mean*mean)
+		if b.variance[c] < float64(cancels[T]()*float64(mean*mean)) {
+			b.far = append(b.far, c)
+		}
 		if b.variance[c] < 0 {
 			b.variance[c] = 0
 		}
 	}
+	if len(b.far) > 0 {
+		b.centre(s, x, n, pixels)
+	}
 	b.fold(gamma, beta)
+}
+
+// cancels is the variance, as a part of the squared mean, below which the
+// difference of sums in T is not exact enough: the rounding of a stretch of 64
+// pixels, at most 64 units, is then half a per cent of it, and for float64 less.
+func cancels[T Float]() float64 {
+	if T(1)+0x1p-30 == 1 {
+		return 0x1p-10 // float32
+	}
+	return 0x1p-30
+}
+
+// centre corrects mean and variance of the channels in far by the sums of
+// x - mean and its square.
+func (b *BatchNorm[T]) centre(s *Scratch[T], x []T, n, pixels int) {
+	b.job = normJob[T]{kind: normCentred, s: s, x: x, pixels: pixels}
+	s.run(n, b)
+	b.job = normJob[T]{}
+	sum, squares := b.total(s.sums, n)
+	for _, c := range b.far {
+		rest := sum[c] / float64(b.count)
+		b.mean[c] += rest
+		b.variance[c] = max(0, squares[c]/float64(b.count)-float64(rest*rest))
+	}
+}
+
+// imageCentred computes the sums of an image for the channels in far.
+func (b *BatchNorm[T]) imageCentred(sums []float64, item int, x []T) {
+	size := 2 * b.channels
+	total := sums[item*size:][:size]
+	clear(total)
+	for lo := 0; lo < len(x); lo += b.channels {
+		pixel := x[lo:][:b.channels]
+		for _, c := range b.far {
+			d := float64(pixel[c]) - b.mean[c]
+			total[c] += d
+			total[b.channels+c] += float64(d * d)
+		}
+	}
 }
 
 // Fixed takes given statistics, one mean and one variance per channel.
@@ -290,6 +341,8 @@ func (b *BatchNorm[T]) do(thread, item int) {
 		scaleShift(at(j.y), at(j.x), residual, b.scale, b.shift, j.relu)
 	case normBackwardApply:
 		b.gradient(at(j.y), at(j.d), at(j.x))
+	case normCentred:
+		b.imageCentred(j.s.sums, item, at(j.x))
 	case normSums:
 		b.imageSums(&j.s.threads[thread], j.s.sums, item, at(j.x))
 	case normBackwardSums:

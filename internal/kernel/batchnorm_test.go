@@ -141,9 +141,9 @@ func testBatchNorm[T Float](t *testing.T) {
 
 func TestBatchNorm(t *testing.T) { onTypes(t, testBatchNorm[float32], testBatchNorm[float64]) }
 
-// A constant channel has variance zero, not a rounding error below it, and one
-// far from zero keeps its variance: the sums over stretches are added in
-// float64.
+// A constant channel has variance zero, not a rounding error, and one far from
+// zero has the variance that a sum around the mean finds, at any number of
+// threads, behind a convolution too.
 func TestBatchNormVariance(t *testing.T) {
 	onLevels(t, func(t *testing.T) {
 		const channels, pixels = 64, 2304
@@ -155,14 +155,63 @@ func TestBatchNormVariance(t *testing.T) {
 		gamma, beta := make([]float32, channels), make([]float32, channels)
 		b.Batch(s, x, 1, pixels, gamma, beta)
 		for c, v := range b.Variance() {
+			// The mean is known to a unit of float64 for each of the sums.
 			mean := 0.1 + float64(c)
-			// Squares of a stretch of 64 pixels are summed with an error of at
-			// most 64 units of mean^2 each way, the mean enters twice.
-			if v < 0 || v > 3*64*0x1p-24*mean*mean {
+			if v < 0 || v > 64*0x1p-104*mean*mean {
 				t.Errorf("channel %d has variance %v", c, v)
 			}
 		}
 	})
+	onTypes(t, testFarVariance[float32], testFarVariance[float64])
+}
+
+func testFarVariance[T Float](t *testing.T) {
+	const n, pixels = 5, 96
+	means := []float64{0, 3, 20, -40, 300, -3e3, 3e4}
+	channels := len(means)
+	r := newRand()
+	x := make([]T, n*pixels*channels)
+	for i := range x {
+		x[i] = T(means[i%channels] + 0.5*r.NormFloat64())
+	}
+	gamma, beta := make([]T, channels), make([]T, channels)
+	var first *BatchNorm[T]
+	for _, threads := range []int{1, 3} {
+		b, s := newNorm[T](t, channels), NewScratch[T](threads)
+		b.Batch(s, x, n, pixels, gamma, beta)
+		for c := range channels {
+			sum, squares := 0.0, 0.0
+			for i := c; i < len(x); i += channels {
+				sum += float64(x[i])
+			}
+			mean := sum / (n * pixels)
+			for i := c; i < len(x); i += channels {
+				squares += (float64(x[i]) - mean) * (float64(x[i]) - mean)
+			}
+			variance := squares / (n * pixels)
+			// Half a per cent of cancellation at most, see cancels.
+			if math.Abs(b.Variance()[c]/variance-1) > 5e-3 || math.Abs(b.Mean()[c]-mean) > 1e-4*max(1, math.Abs(mean)/30) {
+				t.Errorf("%d threads: channel around %v has mean %v and variance %v, want %v and %v", threads, means[c], b.Mean()[c], b.Variance()[c], mean, variance)
+			}
+		}
+		if first == nil {
+			first = b
+			continue
+		}
+		wantSame(t, "mean", b.Mean(), first.Mean())
+		wantSame(t, "variance", b.Variance(), first.Variance())
+	}
+	// A convolution with kernel 1x1 and the identity as weights has x as its output.
+	c := newConv[T](t, ConvShape{InH: 1, InW: pixels, InC: channels, OutC: channels, KernelH: 1, KernelW: 1, StrideH: 1, StrideW: 1}, Direct)
+	w := make([]T, channels*channels)
+	for i := range channels {
+		w[i*channels+i] = 1
+	}
+	b, y := newNorm[T](t, channels), make([]T, len(x))
+	c.ForwardFused(NewScratch[T](2), y, x, n, Weights[T]{Data: w}, Fusion[T]{Out: b, Gamma: gamma, Beta: beta})
+	wantSame(t, "y", y, x)
+	wantSame(t, "mean behind a convolution", b.Mean(), first.Mean())
+	wantSame(t, "variance behind a convolution", b.Variance(), first.Variance())
 }
 
 func TestBatchNormErrors(t *testing.T) {

@@ -112,7 +112,7 @@ func (c *Conv[T]) ForwardFused(s *Scratch[T], y, x []T, n int, w Weights[T], f F
 	c.pack(&c.forwardW, w, c.packForward)
 	c.correlate(s, &c.forward, &c.forwardW, y, x, n, f)
 	if f.Out != nil {
-		f.Out.endBatch(s, n, pixels, f.Gamma, f.Beta)
+		f.Out.endBatch(s, y, n, pixels, f.Gamma, f.Beta)
 	}
 }
 
