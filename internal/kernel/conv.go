@@ -41,6 +41,13 @@ func (s ConvShape) FLOP() float64 {
 	return 2 * float64(s.OutH()*s.OutW()) * float64(s.WeightLen())
 }
 
+// maxSize bounds every size of a shape, which keeps products of three of them
+// from overflow, and maxImage the elements of an image.
+const (
+	maxSize  = 1 << 15
+	maxImage = 1 << 30
+)
+
 // Check returns an error wrapping ErrShape when the shape is impossible.
 func (s ConvShape) Check() error {
 	for _, v := range []struct {
@@ -52,17 +59,19 @@ func (s ConvShape) Check() error {
 		{"StrideH", s.StrideH, 1}, {"StrideW", s.StrideW, 1},
 		{"PadH", s.PadH, 0}, {"PadW", s.PadW, 0},
 	} {
-		// The upper bound keeps the products below from overflow.
-		if v.value < v.min || v.value > 1<<15 {
-			return fmt.Errorf("convolution with %s = %d, want %d to %d: %w", v.name, v.value, v.min, 1<<15, ErrShape)
+		if v.value < v.min || v.value > maxSize {
+			return fmt.Errorf("convolution with %s = %d, want %d to %d: %w", v.name, v.value, v.min, maxSize, ErrShape)
 		}
 	}
 	if s.InH+2*s.PadH < s.KernelH || s.InW+2*s.PadW < s.KernelW {
 		return fmt.Errorf("convolution with kernel %dx%d, larger than its padded input %dx%d: %w",
 			s.KernelH, s.KernelW, s.InH+2*s.PadH, s.InW+2*s.PadW, ErrShape)
 	}
-	if size := max(s.InLen(), s.OutLen(), s.WeightLen()); size > 1<<30 {
-		return fmt.Errorf("convolution with an image or weights of %d elements, want at most %d: %w", size, 1<<30, ErrShape)
+	// Both directions copy an image with zeros around it.
+	forward := ((s.OutH()-1)*s.StrideH + s.KernelH) * ((s.OutW()-1)*s.StrideW + s.KernelW) * s.InC
+	backward := (s.InH + s.KernelH - 1) * (s.InW + s.KernelW - 1) * s.OutC
+	if size := max(s.InLen(), s.OutLen(), s.WeightLen(), forward, backward); size > maxImage {
+		return fmt.Errorf("convolution with a padded image or weights of %d elements, want at most %d: %w", size, maxImage, ErrShape)
 	}
 	return nil
 }

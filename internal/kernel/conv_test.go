@@ -173,14 +173,20 @@ func TestConvShape(t *testing.T) {
 		t.Errorf("%+v: output %dx%d, %d weights, %v FLOP", ok, ok.OutH(), ok.OutW(), ok.WeightLen(), ok.FLOP())
 	}
 	for name, change := range map[string]func(s *ConvShape){
-		"no rows":        func(s *ConvShape) { s.InH = 0 },
-		"no channels":    func(s *ConvShape) { s.InC = 0 },
-		"no outputs":     func(s *ConvShape) { s.OutC = -1 },
-		"no stride":      func(s *ConvShape) { s.StrideW = 0 },
-		"no kernel":      func(s *ConvShape) { s.KernelH = 0 },
-		"negative pad":   func(s *ConvShape) { s.PadH = -1 },
-		"huge":           func(s *ConvShape) { s.InW = 1 << 20 },
-		"huge image":     func(s *ConvShape) { s.InH, s.InW = 1<<15, 1<<15 },
+		"no rows":      func(s *ConvShape) { s.InH = 0 },
+		"no channels":  func(s *ConvShape) { s.InC = 0 },
+		"no outputs":   func(s *ConvShape) { s.OutC = -1 },
+		"no stride":    func(s *ConvShape) { s.StrideW = 0 },
+		"no kernel":    func(s *ConvShape) { s.KernelH = 0 },
+		"negative pad": func(s *ConvShape) { s.PadH = -1 },
+		"huge":         func(s *ConvShape) { s.InW = 1 << 20 },
+		"huge image":   func(s *ConvShape) { s.InH, s.InW = 1<<15, 1<<15 },
+		"huge padding": func(s *ConvShape) {
+			s.InH, s.InW, s.PadH, s.PadW, s.StrideH, s.StrideW = 1, 1, 1<<15, 1<<15, 1<<15, 1<<15
+		},
+		"huge padding behind": func(s *ConvShape) {
+			s.InH, s.InW, s.InC, s.KernelH, s.KernelW, s.OutC = 1<<12, 1<<12, 1, 1<<12, 1<<12, 40
+		},
 		"kernel too big": func(s *ConvShape) { s.InH, s.PadH = 3, 1 },
 	} {
 		s := ok

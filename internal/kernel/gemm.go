@@ -80,9 +80,10 @@ func checkMatrix(name string, trans bool, rows, cols, length, ld int) {
 	if ld < cols {
 		panic(fmt.Sprintf("kernel.Gemm: leading dimension %d of %s, want at least its %d columns", ld, name, cols))
 	}
-	if rows > 0 && cols > 0 && length < (rows-1)*ld+cols {
-		panic(fmt.Sprintf("kernel.Gemm: %s has %d elements, want at least %d for %d rows of %d, leading dimension %d",
-			name, length, (rows-1)*ld+cols, rows, cols, ld))
+	// A division, because the product of wrong sizes may overflow.
+	if rows > 0 && cols > 0 && (length < cols || (length-cols)/ld < rows-1) {
+		panic(fmt.Sprintf("kernel.Gemm: %s has %d elements, too few for %d rows of %d, leading dimension %d",
+			name, length, rows, cols, ld))
 	}
 }
 

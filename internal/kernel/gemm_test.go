@@ -252,6 +252,8 @@ func TestGemmPanics(t *testing.T) {
 	wantPanic(t, "small lda transposed", func() { Gemm(true, false, 3, 3, 4, x, 2, x, 3, x, 3, e{}) })
 	wantPanic(t, "short b", func() { Gemm(false, true, 3, 3, 4, x, 4, x[:11], 4, x, 3, e{}) })
 	wantPanic(t, "short c", func() { Gemm(false, false, 3, 3, 4, x, 4, x, 3, x[:8], 3, e{}) })
+	wantPanic(t, "lda whose product overflows", func() { Gemm(false, false, 5, 1, 1, x, 1<<62, x, 1, x, 1, e{}) })
+	wantPanic(t, "rows whose product overflows", func() { Gemm(false, false, 1<<32, 1, 1, x, 1<<32, x, 1, x, 1<<32, e{}) })
 	wantPanic(t, "bias length", func() { Gemm(false, false, 3, 3, 4, x, 4, x, 3, x, 3, e{Bias: x[:2]}) })
 	wantPanic(t, "bias and accumulate", func() { Gemm(false, false, 3, 3, 4, x, 4, x, 3, x, 3, e{Bias: x[:3], Accumulate: true}) })
 }

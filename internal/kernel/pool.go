@@ -41,8 +41,8 @@ type windowRun struct{ first, count, lo, width, step int }
 // floor((InH + 2 pad - kernel) / stride) + 1 rows. pad is at most kernel/2, and
 // kernel at most 16. It returns an error wrapping ErrShape for any other shape.
 func NewMaxPool[T Float](inH, inW, channels, kernel, stride, pad int) (*MaxPool[T], error) {
-	if kernel < 1 || kernel > maxWindow || stride < 1 || pad < 0 || pad > kernel/2 ||
-		inH+2*pad < kernel || inW+2*pad < kernel || channels < 1 {
+	if !poolSizes(inH, inW, channels) || kernel < 1 || kernel > maxWindow || stride < 1 || pad < 0 || pad > kernel/2 ||
+		inH+2*pad < kernel || inW+2*pad < kernel {
 		return nil, fmt.Errorf("max pooling of %dx%dx%d with kernel %d, stride %d, pad %d: %w", inH, inW, channels, kernel, stride, pad, ErrShape)
 	}
 	spans := func(in int) []span {
@@ -60,7 +60,7 @@ func NewMaxPool[T Float](inH, inW, channels, kernel, stride, pad int) (*MaxPool[
 // covers rows (columns) [floor(i in / out), ceil((i+1) in / out)). It returns an
 // error wrapping ErrShape unless a window has one to 16 rows and columns.
 func NewAdaptiveMaxPool[T Float](inH, inW, channels, outH, outW int) (*MaxPool[T], error) {
-	if outH < 1 || outW < 1 || channels < 1 || inH < 1 || inW < 1 {
+	if !poolSizes(inH, inW, channels) || !poolSizes(outH, outW, channels) {
 		return nil, fmt.Errorf("adaptive max pooling of %dx%dx%d to %dx%d: %w", inH, inW, channels, outH, outW, ErrShape)
 	}
 	spans := func(in, out int) []span {
@@ -79,6 +79,16 @@ func NewAdaptiveMaxPool[T Float](inH, inW, channels, outH, outW int) (*MaxPool[T
 		}
 	}
 	return p, nil
+}
+
+// poolSizes says whether an image is of a possible size.
+func poolSizes(h, w, channels int) bool {
+	for _, v := range [...]int{h, w, channels} {
+		if v < 1 || v > maxSize {
+			return false
+		}
+	}
+	return h*w*channels <= maxImage
 }
 
 // maxWindow is the largest side of a window: its elements are numbered in a

@@ -149,13 +149,14 @@ func TestMaxPool(t *testing.T) { onTypes(t, testMaxPool[float32], testMaxPool[fl
 func TestMaxPoolErrors(t *testing.T) {
 	for _, c := range [][6]int{
 		{0, 4, 1, 1, 1, 0}, {4, 4, 0, 1, 1, 0}, {4, 4, 1, 0, 1, 0}, {40, 40, 1, 17, 1, 0},
+		{0, 4, 1, 2, 1, 1}, {1 << 60, 4, 1, 2, 1, 1}, {1 << 15, 1 << 15, 2, 2, 1, 1},
 		{4, 4, 1, 2, 0, 0}, {4, 4, 1, 3, 1, 2}, {4, 4, 1, 3, 1, -1}, {2, 4, 1, 3, 1, 0},
 	} {
 		if _, err := NewMaxPool[float32](c[0], c[1], c[2], c[3], c[4], c[5]); !errors.Is(err, ErrShape) {
 			t.Errorf("NewMaxPool%v: error %v", c, err)
 		}
 	}
-	for _, c := range [][5]int{{0, 4, 1, 1, 1}, {4, 4, 0, 1, 1}, {4, 4, 1, 0, 1}, {17, 4, 1, 1, 1}} {
+	for _, c := range [][5]int{{0, 4, 1, 1, 1}, {4, 4, 0, 1, 1}, {4, 4, 1, 0, 1}, {17, 4, 1, 1, 1}, {4, 4, 1, 1 << 61, 1}, {4, 4, 2, 1 << 15, 1 << 15}} {
 		if _, err := NewAdaptiveMaxPool[float32](c[0], c[1], c[2], c[3], c[4]); !errors.Is(err, ErrShape) {
 			t.Errorf("NewAdaptiveMaxPool%v: error %v", c, err)
 		}
@@ -170,4 +171,5 @@ func TestMaxPoolErrors(t *testing.T) {
 	wantPanic(t, "short argmax", func() { p.Forward(s, x, a[:3], x, 1) })
 	wantPanic(t, "short dx", func() { p.Backward(s, x[:15], x, a, 1) })
 	wantPanic(t, "negative n", func() { p.Backward(s, x, x, a, -1) })
+	wantPanic(t, "n whose product overflows", func() { p.Forward(s, x, nil, x, 1<<62) })
 }

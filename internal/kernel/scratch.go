@@ -145,7 +145,8 @@ func chunks(n, size int) int { return (n + size - 1) / size }
 
 // checkImages panics unless n images of the given length fit a slice.
 func checkImages(op, name string, n, image, length int) {
-	if n < 0 || length < n*image {
-		panic(fmt.Sprintf("kernel.%s: %s has %d elements, want at least %d for %d images of %d", op, name, length, n*image, n, image))
+	// A division, because the product of wrong sizes may overflow.
+	if n < 0 || n > 0 && (image < 0 || image > 0 && length/image < n) {
+		panic(fmt.Sprintf("kernel.%s: %s has %d elements, too few for %d images of %d", op, name, length, n, image))
 	}
 }
