@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	"fedrspo/internal/graphop"
 	"fedrspo/internal/kernel"
@@ -82,6 +83,17 @@ func (b *Builder) use(s Segment, value *tensor.Dense) *gorgonia.Node {
 	n := gorgonia.NewTensor(b.graph, b.dtype, len(s.Shape), gorgonia.WithName(s.Name), gorgonia.WithShape(s.Shape...), gorgonia.WithValue(value))
 	b.used = append(b.used, n)
 	return n
+}
+
+// untrained returns the name of a parameter of the layout that no operation uses,
+// or nothing.
+func (b *Builder) untrained() string {
+	for _, s := range b.layout.Segments() {
+		if s.Trainable && !slices.ContainsFunc(b.used, func(n *gorgonia.Node) bool { return n.Name() == s.Name }) {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 // buffer returns the slice of the session's vector that holds a named buffer.

@@ -206,8 +206,9 @@ func (s *deviceSession[T]) SetRow32(i int, x []float32) { setDeviceRow(s, i, x) 
 // last run is done, because every run waits for its predictions.
 func setDeviceRow[T, S graphop.Float](s *deviceSession[T], i int, x []S) {
 	in := s.model.In()
+	checkRow(i, s.run.Batch, len(x), in)
 	dst := s.rows.Data[i*in : (i+1)*in]
-	for k, v := range x[:in] {
+	for k, v := range x {
 		dst[k] = T(v)
 	}
 }
@@ -226,6 +227,9 @@ func (s *deviceSession[T]) runRows(m *machine, rows int, train bool) error {
 }
 
 func (s *deviceSession[T]) Gradient(rows int) (float64, error) {
+	if s.queue == nil {
+		return 0, errClosed
+	}
 	if s.train == nil {
 		return 0, errors.New("nn: the session was compiled without a loss")
 	}
@@ -242,7 +246,8 @@ func (s *deviceSession[T]) Gradient(rows int) (float64, error) {
 }
 
 func (s *deviceSession[T]) CopyGradient(dst []float64) {
-	s.download(dst[:s.layout.Trainable()], s.grad)
+	checkGradient(len(dst), s.layout.Trainable())
+	s.download(dst, s.grad)
 }
 
 func (s *deviceSession[T]) AddProximal(mu float64, ref []float64) {
@@ -298,15 +303,19 @@ func (s *deviceSession[T]) Predict(dst []float64, rows int) error {
 	if len(dst) != rows*s.model.Out() {
 		return fmt.Errorf("nn: predictions of %d rows into %d values, want %d", rows, len(dst), rows*s.model.Out())
 	}
+	if s.queue == nil {
+		return errClosed
+	}
 	s.enter()
 	defer s.device.Leave()
 	if err := s.runRows(s.eval, rows, false); err != nil {
 		return err
 	}
-	for i, v := range graphop.Data[T](s.eval.Value(s.eval.out))[:len(dst)] {
+	y := graphop.Data[T](s.eval.Value(s.eval.out))[:len(dst)]
+	for i, v := range y {
 		dst[i] = float64(v)
 	}
-	return nil
+	return finiteRows(y, s.model.Out())
 }
 
 func (s *deviceSession[T]) Close() error {

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 
 	"fedrspo/internal/graphop"
@@ -27,10 +28,20 @@ func (x Images) size() int { return x.H * x.W * x.C }
 // c channels, channels last.
 func (b *Builder) Images(x *gorgonia.Node, h, w, c int) (Images, error) {
 	im := Images{Node: x, H: h, W: w, C: c}
-	if h < 1 || w < 1 || c < 1 || x.Dims() != 2 || x.Shape()[0] != b.run.Batch || x.Shape()[1] != im.size() {
-		return Images{}, fmt.Errorf("nn: %v as images of %dx%dx%d, want shape (%d, %d)", x.Shape(), h, w, c, b.run.Batch, im.size())
+	return im, im.check(b.run.Batch)
+}
+
+// check returns an error unless the node holds images of that size.
+func (x Images) check(batch int) error {
+	if x.Node == nil {
+		return errors.New("nn: images without a node")
 	}
-	return im, nil
+	// Divisions, because a product of wrong sizes may overflow to the right one.
+	if s := x.Node.Shape(); x.H < 1 || x.W < 1 || x.C < 1 || s.Dims() != 2 || s[0] != batch ||
+		s[1]%x.H != 0 || s[1]/x.H%x.W != 0 || s[1]/x.H/x.W != x.C {
+		return fmt.Errorf("nn: %v as images of %dx%dx%d, want shape (%d, %dx%dx%d)", s, x.H, x.W, x.C, batch, x.H, x.W, x.C)
+	}
+	return nil
 }
 
 // memory is what the operations on images of a session's graphs share.
@@ -118,6 +129,14 @@ func (c *chain[T]) sums() kernel.Fusion[T] {
 func addImages[T graphop.Float](b *Builder, name string, h, w, c int, o imageOp[T], x []Images, params ...parameter[T]) (Images, error) {
 	out := Images{H: h, W: w, C: c}
 	batch, dtype := b.run.Batch, graphop.Dtype[T]()
+	for _, im := range x {
+		if err := im.check(batch); err != nil {
+			return Images{}, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if most := maxElements / max(1, out.size()); batch > most {
+		return Images{}, fmt.Errorf("nn: %s makes %d images of %dx%dx%d, want at most %d", name, batch, h, w, c, most)
+	}
 	y := b.memory.(*memory[T]).output(batch * out.size())
 	yT := graphop.Wrap(y, batch, out.size())
 	var inputs gorgonia.Nodes

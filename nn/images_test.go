@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -288,6 +289,21 @@ func TestSetRow32(t *testing.T) {
 	}
 }
 
+// TestRunningOverflow: a variance that overflows makes a normalisation constant
+// and the loss finite; it is an error all the same.
+func TestRunningOverflow(t *testing.T) {
+	for _, m := range imageNets() {
+		p := newImageProblem(m, 3)
+		for i := range p.x[1] {
+			p.x[1][i] *= 1e30
+		}
+		s := p.session(t, nn.SessionConfig{Precision: nn.Float32})
+		if _, err := s.Gradient(3); !errors.Is(err, nn.ErrNonFinite) {
+			t.Errorf("%v: error %v", m, err)
+		}
+	}
+}
+
 // TestImagesUpdate: a step trains the parameters alone and is seen by the next
 // run, whose weights are packed anew; Load sets the running statistics.
 func TestImagesUpdate(t *testing.T) {
@@ -393,6 +409,14 @@ func TestImagesRefuse(t *testing.T) {
 		{"sum of images", func(b *nn.Builder, x nn.Images) (nn.Images, error) {
 			return b.Add(x, nn.Images{Node: x.Node, H: 2, W: 4, C: 2})
 		}},
+		{"without a node", func(b *nn.Builder, _ nn.Images) (nn.Images, error) { return b.ReLU(nn.Images{}) }},
+		{"want shape", func(b *nn.Builder, x nn.Images) (nn.Images, error) { x.H++; return b.ReLU(x) }},
+		{"want shape", func(b *nn.Builder, x nn.Images) (nn.Images, error) {
+			return b.Images(x.Node, 1<<62+4, 2, 2) // overflows to 16
+		}},
+		{"bad shape", func(b *nn.Builder, x nn.Images) (nn.Images, error) { return b.AdaptiveMaxPool(x, 1<<61, 1) }},
+		{"bad shape", func(b *nn.Builder, x nn.Images) (nn.Images, error) { return b.MeanHead(x, 1<<33, 1<<33) }},
+		{"no output", func(*nn.Builder, nn.Images) (nn.Images, error) { return nn.Images{}, nil }},
 	} {
 		for _, precision := range []nn.Precision{nn.Float64, nn.Float32} {
 			m := &builds{in: 16}
@@ -419,6 +443,14 @@ func TestImagesRefuse(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
 		}
+	}
+	unused := &builds{in: 1, build: func(b *nn.Builder, x *gorgonia.Node) (*gorgonia.Node, error) { return b.Linear(x, "used", false) }}
+	unused.Linear = *nn.NewLinear(1, 1)
+	unused.layout.Add("used.weight", 1, 1)
+	unused.layout.Add("spare.weight", 1, 1)
+	l := &target{rows: 1, t: []float64{0}}
+	if _, err := nn.NewSession(nn.SessionConfig{Model: unused, Batch: 1, Loss: l.apply}); err == nil || !strings.Contains(err.Error(), "spare.weight") {
+		t.Errorf("a parameter that nothing trains: error %v", err)
 	}
 	m := nn.NewLinear(1, 1)
 	for _, cfg := range []nn.SessionConfig{{Model: m, Batch: 1, Threads: -1}, {Model: m, Batch: 1, Convolution: 3}} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"fedrspo/internal/graphop"
@@ -357,8 +358,66 @@ func TestSessionRefuses(t *testing.T) {
 			t.Errorf("learning rate %v: no error", lr)
 		}
 	}
-	if _, err := nn.NewSession(nn.SessionConfig{Model: m}); err == nil {
-		t.Error("a session of 0 rows: no error")
+	for _, cfg := range []nn.SessionConfig{
+		{Model: m}, {Model: m, Batch: 1 << 62}, {Model: m, Batch: 1 << 40}, {Model: m, Batch: 1, Precision: 2},
+		{Model: m, Batch: 1, Loss: func(*gorgonia.Node) (*gorgonia.Node, error) { return nil, nil }},
+	} {
+		if _, err := nn.NewSession(cfg); err == nil {
+			t.Errorf("%+v: no error", cfg)
+		}
+	}
+	if _, err := nn.NewSession(nn.SessionConfig{Model: m, Batch: 1, Threads: 1 << 62}); err != nil {
+		t.Errorf("more threads than rows: %v", err)
+	}
+	for name, f := range map[string]func(){
+		"row -1":             func() { s.SetRow(-1, make([]float64, 2)) },
+		"row 3 of 3":         func() { s.SetRow(3, make([]float64, 2)) },
+		"a feature too many": func() { s.SetRow(0, make([]float64, 3)) },
+		"a feature too few":  func() { s.SetRow32(0, make([]float32, 1)) },
+		"a short gradient":   func() { s.CopyGradient(make([]float64, 3)) },
+		"a long gradient":    func() { s.CopyGradient(make([]float64, 5)) },
+	} {
+		func() {
+			defer func() {
+				if r, ok := recover().(string); !ok || !strings.HasPrefix(r, "nn: ") {
+					t.Errorf("%s: recovered %v, want a message", name, r)
+				}
+			}()
+			f()
+		}()
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Gradient(1); err == nil {
+		t.Error("Gradient of a closed session: no error")
+	}
+	if err := s.Predict(make([]float64, 2), 1); err == nil {
+		t.Error("Predict of a closed session: no error")
+	}
+}
+
+// TestPredictNonFinite: features or parameters that are not finite never become
+// predictions that look well.
+func TestPredictNonFinite(t *testing.T) {
+	for _, precision := range []nn.Precision{nn.Float64, nn.Float32} {
+		m := nn.NewMLP(2, 3, 2)
+		s := newSession(t, nn.SessionConfig{Model: m, Batch: 3, Precision: precision})
+		theta, y := make([]float64, m.Layout().Len()), make([]float64, 6)
+		m.Init(theta, rand.New(rand.NewPCG(1, 1)))
+		s.Load(theta)
+		s.SetRow(2, []float64{1, math.NaN()})
+		if err := s.Predict(y[:4], 2); err != nil {
+			t.Errorf("%v: the rows before: %v", precision, err)
+		}
+		if err := s.Predict(y, 3); !errors.Is(err, nn.ErrNonFinite) || !strings.Contains(err.Error(), "row 2") {
+			t.Errorf("%v: NaN in row 2: error %v", precision, err)
+		}
+		theta[len(theta)-1] = math.Inf(1)
+		s.Load(theta)
+		if err := s.Predict(y[:2], 1); !errors.Is(err, nn.ErrNonFinite) {
+			t.Errorf("%v: infinite bias: error %v", precision, err)
+		}
 	}
 }
 

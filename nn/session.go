@@ -73,12 +73,14 @@ type Session interface {
 	Load(theta []float64)
 	// Store writes all parameters and buffers to theta.
 	Store(theta []float64)
-	// SetRow sets the features of row i.
+	// SetRow sets the features of row i in [0, Batch), as many as the model has.
 	SetRow(i int, x []float64)
 	// SetRow32 is SetRow for features that are float32, such as images.
 	SetRow32(i int, x []float32)
 	// Gradient runs forward and backward on the first rows rows and leaves the
-	// gradient for Update. It moves running statistics. It returns the loss.
+	// gradient for Update. It moves running statistics. It returns the loss, or
+	// an error wrapping ErrNonFinite when that is not finite, or a running
+	// statistic; on a device the loss alone is looked at.
 	Gradient(rows int) (float64, error)
 	// CopyGradient writes the gradient of the last Gradient call to dst, of
 	// length Layout().Trainable().
@@ -92,16 +94,30 @@ type Session interface {
 	// Update clips the gradient and takes an Adam step at learning rate lr.
 	Update(o Adam, lr float64) error
 	// Predict runs the network on the first rows rows and writes the outputs
-	// to dst [rows, Out].
+	// to dst [rows, Out]. It returns an error wrapping ErrNonFinite when one of
+	// them is not finite.
 	Predict(dst []float64, rows int) error
-	// Close releases the graphs. The session must not be used afterwards.
+	// Close releases the graphs. Gradient and Predict return errors afterwards.
 	Close() error
 }
 
-// NewSession compiles cfg.
+// maxElements bounds the numbers that a session holds of one kind, so that no
+// product of sizes overflows and a wrong size is an error, not the end of the
+// memory.
+const maxElements = 1 << 32
+
+// NewSession compiles cfg. With a loss, the model must use every parameter of
+// its layout.
 func NewSession(cfg SessionConfig) (Session, error) {
 	if cfg.Model == nil || cfg.Batch <= 0 {
 		return nil, fmt.Errorf("nn: a session needs a model and a positive batch, got %d rows", cfg.Batch)
+	}
+	if most := maxElements / max(1, cfg.Model.In(), cfg.Model.Out()); cfg.Batch > most {
+		return nil, fmt.Errorf("nn: a session of %d rows of %d features and %d outputs, want at most %d rows",
+			cfg.Batch, cfg.Model.In(), cfg.Model.Out(), most)
+	}
+	if cfg.Precision > Float32 {
+		return nil, fmt.Errorf("nn: a session of unknown precision %d", uint8(cfg.Precision))
 	}
 	if cfg.Threads < 0 {
 		return nil, fmt.Errorf("nn: a session of %d threads", cfg.Threads)
@@ -146,8 +162,9 @@ func newSession[T graphop.Float](cfg SessionConfig) (*session[T], error) {
 	s := &session[T]{
 		model: cfg.Model, layout: l,
 		value: make([]T, l.Len()), grad: make([]T, l.Trainable()), x: make([]T, cfg.Batch*cfg.Model.In()),
-		run:    RunState{Batch: cfg.Batch, Version: 1},
-		memory: &memory[T]{scratch: kernel.NewScratch[T](max(1, cfg.Threads))},
+		run: RunState{Batch: cfg.Batch, Version: 1},
+		// A thread works on whole images.
+		memory: &memory[T]{scratch: kernel.NewScratch[T](min(max(1, cfg.Threads), cfg.Batch))},
 		conv:   cfg.Convolution,
 	}
 	s.adam.init(l.Trainable())
@@ -182,6 +199,9 @@ func (s *session[T]) compile(loss func(*gorgonia.Node) (*gorgonia.Node, error)) 
 func (b *Builder) compile(model Model, features *tensor.Dense, loss func(*gorgonia.Node) (*gorgonia.Node, error)) (*machine, error) {
 	x := gorgonia.NewMatrix(b.graph, b.dtype, gorgonia.WithName("x"), gorgonia.WithShape(b.run.Batch, model.In()), gorgonia.WithValue(features))
 	out, err := model.Build(b, x)
+	if err == nil && out == nil {
+		return nil, fmt.Errorf("nn: %s builds no output", model.Name())
+	}
 	if err == nil {
 		out, err = b.hostNode(out)
 	}
@@ -194,6 +214,13 @@ func (b *Builder) compile(model Model, features *tensor.Dense, loss func(*gorgon
 	if loss != nil {
 		if out, err = loss(out); err != nil {
 			return nil, fmt.Errorf("nn: loss: %w", err)
+		}
+		if out == nil {
+			return nil, errors.New("nn: loss: no node")
+		}
+		// Its gradient would silently stay zero.
+		if name := b.untrained(); name != "" {
+			return nil, fmt.Errorf("nn: %s does not use its parameter %q", model.Name(), name)
 		}
 		// Each backward operation writes the gradients of its parameters to
 		// their places in the session's gradient.
@@ -237,14 +264,48 @@ func (s *session[T]) SetRow32(i int, x []float32) { setRow(s, i, x) }
 
 func setRow[T, S graphop.Float](s *session[T], i int, x []S) {
 	in := s.model.In()
+	checkRow(i, s.run.Batch, len(x), in)
 	dst := s.x[i*in : (i+1)*in]
-	for k, v := range x[:in] {
+	for k, v := range x {
 		dst[k] = T(v)
 	}
 }
 
+// checkRow panics unless features fit a row.
+func checkRow(i, batch, features, want int) {
+	if i < 0 || i >= batch || features != want {
+		panic(fmt.Sprintf("nn: set row %d of %d to %d features, want %d", i, batch, features, want))
+	}
+}
+
+// checkGradient panics unless a slice is as long as the gradient.
+func checkGradient(n, want int) {
+	if n != want {
+		panic(fmt.Sprintf("nn: copy a gradient of length %d to a slice of %d", want, n))
+	}
+}
+
+var errClosed = errors.New("nn: the session is closed")
+
+// finiteRows returns an error that names the first row of y [rows, d] with a
+// number that is not finite.
+func finiteRows[T graphop.Float](y []T, d int) error {
+	if !kernel.HasNonFinite(y) {
+		return nil
+	}
+	for i := range len(y) / d {
+		if kernel.HasNonFinite(y[i*d : (i+1)*d]) {
+			return fmt.Errorf("prediction of row %d: %w", i, ErrNonFinite)
+		}
+	}
+	return nil
+}
+
 // runRows runs m on the first rows rows.
 func (s *session[T]) runRows(m *machine, rows int, train bool) error {
+	if s.eval == nil {
+		return errClosed
+	}
 	if rows <= 0 || rows > s.run.Batch {
 		return fmt.Errorf("nn: %d rows in a graph of %d", rows, s.run.Batch)
 	}
@@ -253,7 +314,7 @@ func (s *session[T]) runRows(m *machine, rows int, train bool) error {
 }
 
 func (s *session[T]) Gradient(rows int) (float64, error) {
-	if s.train == nil {
+	if s.train == nil && s.eval != nil {
 		return 0, errors.New("nn: the session was compiled without a loss")
 	}
 	if err := s.runRows(s.train, rows, true); err != nil {
@@ -263,10 +324,19 @@ func (s *session[T]) Gradient(rows int) (float64, error) {
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return 0, fmt.Errorf("loss is %v: %w", loss, ErrNonFinite)
 	}
+	// A variance that overflows normalises everything to zero: a finite loss.
+	if n := s.layout.Trainable(); kernel.HasNonFinite(s.value[n:]) {
+		for _, g := range s.layout.Segments() {
+			if !g.Trainable && kernel.HasNonFinite(s.value[g.Offset:g.Offset+g.Len]) {
+				return 0, fmt.Errorf("running statistic %s: %w", g.Name, ErrNonFinite)
+			}
+		}
+	}
 	return loss, nil
 }
 
 func (s *session[T]) CopyGradient(dst []float64) {
+	checkGradient(len(dst), len(s.grad))
 	for i, g := range s.grad {
 		dst[i] = float64(g)
 	}
@@ -286,10 +356,11 @@ func (s *session[T]) Predict(dst []float64, rows int) error {
 	if err := s.runRows(s.eval, rows, false); err != nil {
 		return err
 	}
-	for i, v := range graphop.Data[T](s.eval.Value(s.eval.out))[:len(dst)] {
+	y := graphop.Data[T](s.eval.Value(s.eval.out))[:len(dst)]
+	for i, v := range y {
 		dst[i] = float64(v)
 	}
-	return nil
+	return finiteRows(y, s.model.Out())
 }
 
 func (s *session[T]) Close() error {
