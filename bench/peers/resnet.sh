@@ -17,7 +17,8 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 done
 [ $# -eq 0 ] || shift
 mkdir -p "$to"
-if [ -n "$newest" ] && [ ! -x "$to/torch/bin/python" ]; then
+# An installation that was interrupted is taken up again.
+if [ -n "$newest" ] && ! "$to/torch/bin/python" -c 'import torch, numpy' 2>/dev/null; then
 	"${PYTHON:-python3}" -m venv "$to/torch"
 	"$to/torch/bin/pip" install -q torch numpy
 fi

@@ -98,8 +98,11 @@ def worker():
 
 class Torch:
     def __init__(self, python):
-        self.process = subprocess.Popen([python, __file__, "worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env={**os.environ, **MALLOC})
+        try:
+            self.process = subprocess.Popen([python, __file__, "worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            text=True, env={**os.environ, **MALLOC})
+        except OSError as e:
+            sys.exit(f"{python}: {e.strerror}")
         self.name = "PyTorch " + self.answer()["torch"]
 
     def answer(self):
@@ -134,10 +137,15 @@ class Ours:
 
 def bench(test, pattern, duration):
     """Runs benchmarks of a test and returns (name, metrics) of each."""
-    text = subprocess.run([os.path.abspath(test), "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", duration],
-                          check=True, capture_output=True, text=True).stdout
+    try:
+        result = subprocess.run([os.path.abspath(test), "-test.run", "^$", "-test.bench", pattern, "-test.benchtime", duration],
+                                capture_output=True, text=True)
+    except OSError as e:
+        sys.exit(f"{test}: {e.strerror}")
+    if result.returncode != 0:
+        sys.exit(f"{test} -test.bench '{pattern}' failed:\n{result.stdout}{result.stderr}")
     found = []
-    for line in text.splitlines():
+    for line in result.stdout.splitlines():
         cells = line.split("\t")
         if len(cells) > 2 and line.startswith("Benchmark"):
             metrics = {unit: float(v) for v, unit in (c.split() for c in cells[2:])}
@@ -209,6 +217,29 @@ def kernels(args):
             print(table_row([name.removeprefix("Benchmark"), f"{m['GFLOPS/cpu']:.0f}", f"{m['%peak']:.0f} %"]))
 
 
+def positive(kind):
+    """A parser of positive numbers."""
+    def parse(text):
+        try:
+            v = kind(text)
+        except ValueError:
+            v = 0
+        if not 0 < v < float("inf"):
+            raise argparse.ArgumentTypeError(f"{text!r}, want a positive number")
+        return v
+    return parse
+
+
+def numbers(text):
+    return [positive(int)(v) for v in text.split(",")]
+
+
+def processor():
+    with open("/proc/cpuinfo") as f:
+        found = re.search(r"model name\s*: (.*)", f.read())
+    return found.group(1) if found else platform.machine()
+
+
 def table_row(cells):
     return "| " + " | ".join(str(c) for c in cells) + " |"
 
@@ -221,17 +252,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--resnet", required=True)
     parser.add_argument("--kernel", required=True)
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=1, help="length of a window")
-    parser.add_argument("--batches", type=lambda s: [int(v) for v in s.split(",")], default=[1, 16, 64, 256])
-    parser.add_argument("--threads", type=lambda s: [int(v) for v in s.split(",")], default=[1, 2])
+    parser.add_argument("--rounds", type=positive(int), default=4)
+    parser.add_argument("--seconds", type=positive(float), default=1, help="length of a window")
+    parser.add_argument("--batches", type=numbers, default=[1, 16, 64, 256])
+    parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--steps-only", action="store_true", help="leave the kernels out")
     parser.add_argument("python", nargs="*")
     args = parser.parse_args()
     programs = [Ours(args.resnet, name) for name in ALGORITHMS] + [Torch(p) for p in args.python]
-    with open("/proc/cpuinfo") as f:
-        cpu = re.search(r"model name\s*: (.*)", f.read()).group(1)
-    print(f"{time.strftime('%Y-%m-%d %H:%M')}; {os.cpu_count()} x {cpu}, {platform.platform()}; load average {load()};\n"
+    print(f"{time.strftime('%Y-%m-%d %H:%M')}; {os.cpu_count()} x {processor()}, {platform.platform()}; load average {load()};\n"
           f"{', '.join(p.name for p in programs)}; windows of {args.seconds:g} s, {args.rounds} rounds.\n", flush=True)
     steps(args, programs)
     if not args.steps_only:
@@ -240,4 +269,11 @@ def main():
 
 
 if __name__ == "__main__":
-    worker() if sys.argv[1:] == ["worker"] else main()
+    try:
+        worker() if sys.argv[1:] == ["worker"] else main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Nobody reads on; nothing may be written at the end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -28,6 +28,7 @@ versions.
 """
 
 import json
+import os
 import platform
 import struct
 import sys
@@ -216,8 +217,11 @@ def write(path, arrays, metadata):
         at += len(raw)
     head = json.dumps(header).encode()
     head += b" " * (-len(head) % 8)
-    with open(path, "wb") as f:
+    # The file appears whole or not at all.
+    part = path + ".part"
+    with open(part, "wb") as f:
         f.write(struct.pack("<Q", len(head)) + head + b"".join(data))
+    os.replace(part, path)
 
 
 if __name__ == "__main__":
