@@ -170,6 +170,23 @@ type upTo struct {
 
 func (m upTo) Out() int { return 24 * 24 * 64 }
 
+// Layout is the network's without the blocks that are cut off.
+func (m upTo) Layout() *nn.Layout {
+	var l nn.Layout
+	for _, s := range m.Model.Layout().Segments() {
+		var block int
+		if n, _ := fmt.Sscanf(s.Name, "layer1.%d.", &block); n == 1 && block >= m.blocks {
+			continue
+		}
+		if s.Trainable {
+			l.Add(s.Name, s.Shape...)
+		} else {
+			l.AddBuffer(s.Name, s.Shape...)
+		}
+	}
+	return &l
+}
+
 func (m upTo) Build(b *nn.Builder, x *gorgonia.Node) (*gorgonia.Node, error) {
 	im, err := b.Images(x, 96, 96, 3)
 	if err != nil {
