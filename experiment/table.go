@@ -223,7 +223,16 @@ func (f *Finished) jobs(c Cell, seed int64) []Job {
 
 // at is the job at another learning rate.
 func (j Job) at(lr string) Job {
-	j.Args = append(slices.Clone(j.Args), "-lr", lr)
+	args := make([]string, 0, len(j.Args)+2)
+	for i := 0; i < len(j.Args); i++ {
+		// A rate that is given leaves nothing to calibrate.
+		if name := j.Args[i]; strings.HasPrefix(lr, scaledPrefix) && (name == "-alpha" || name == "-personal-alpha") {
+			i++
+			continue
+		}
+		args = append(args, j.Args[i])
+	}
+	j.Args = append(args, "-lr", lr)
 	return j
 }
 
