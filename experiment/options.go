@@ -32,6 +32,7 @@ var FlagGroups = []FlagGroup{
 	{"What to train", []string{"task", "loss", "regime", "centralized", "model", "output-bound", "device", "tf32", "seed", "seeds"}},
 	{"Data", DataFlags},
 	{"Training", []string{"rounds", "epochs", "batch", "fraction", "prox", "lr", "lr-anneal", "clip", "clip-mode", "bn-stats"}},
+	{"The server of federated training", federationFlags},
 	{"Personalisation after federated training", []string{"personal-rounds", "personal-epochs", "personal-loss", "personalizer", "ditto-mu", "ditto-mode", "rho-selector"}},
 	{"Regularisation of rspo+", []string{"alpha", "personal-alpha", "calibration", "calib-norm", "kappa-lambda", "kappa-lr", "fed-kappa-lambda", "fed-kappa-lr", "tau", "early-stop", "monitor"}},
 	{"Perturbation of pfyl and dpo, regularisation of optnet", []string{"samples", "epsilon", "noise", "variance-reduction", "multipliers"}},
@@ -51,6 +52,7 @@ type Flags struct {
 	interp       train.Interp
 	perturbation surrogate.Perturbation
 	noBaseline   bool
+	coordinator  coordinator
 	// unused is what the flags of personalisation set in other regimes, where
 	// they have no effect.
 	unused train.Stage
@@ -81,7 +83,7 @@ func NewFlags(fs *flag.FlagSet, kind Kind, regime train.Regime) *Flags {
 // newFlags declares flags whose defaults are the values of s.
 func newFlags(fs *flag.FlagSet, s Setting) *Flags {
 	s.Data = s.Kind.resolve(s.Data)
-	f := &Flags{fs: fs, s: s, task: s.Kind.Name, personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}}
+	f := &Flags{fs: fs, s: s, task: s.Kind.Name, personalizer: train.FineTune{}.Name(), ditto: train.Ditto{Mu: 1}, coordinator: newCoordinator(s.Config.Coordinator)}
 	if len(s.Seeds) > 0 {
 		f.seed = s.Seeds[0]
 	}
@@ -165,6 +167,8 @@ func (f *Flags) declare() {
 	fs.Float64Var(&cfg.Adam.Clip, "clip", cfg.Adam.Clip, "bound of a gradient's `norm`; 0 for none")
 	either(fs, &cfg.Adam.ClipGlobal, "clip-mode", "`what` -clip bounds: the gradient of each parameter array (per-array), or the whole one (global)", "per-array", "global")
 	either(fs, &cfg.SharedStatistics, "bn-stats", "`whose` running statistics of batch normalisation: each client's own, averaged like parameters in federated training (client), or one set that all clients move in turn (shared)", "client", "shared")
+
+	f.coordinator.declare(fs)
 
 	fs.IntVar(&personal.Rounds, "personal-rounds", personal.Rounds, "rounds of personalisation")
 	fs.IntVar(&personal.Epochs, "personal-epochs", personal.Epochs, "passes over a client's data in each round of personalisation")
@@ -292,6 +296,9 @@ func isOptNet(l surrogate.Loss) bool { _, ok := l.(surrogate.OptNet); return ok 
 // FlagRegime returns the one regime in which a settings flag has a meaning, or
 // "" if it has one in several.
 func FlagRegime(name string) train.Regime {
+	if slices.Contains(federationFlags, name) {
+		return train.Federated
+	}
 	switch name {
 	case "fraction", "prox", "personal-rounds", "personal-epochs", "personal-loss", "personalizer",
 		"personal-alpha", "fed-kappa-lambda", "fed-kappa-lr", "ditto-mu", "ditto-mode", "rho-selector", "late-client":
@@ -334,6 +341,9 @@ func (f *Flags) why(name string) string {
 	}
 	if r := FlagRegime(name); r != "" && r != cfg.Regime {
 		return "it belongs to -regime " + string(r)
+	}
+	if why := f.coordinator.why(name); why != "" {
+		return why
 	}
 	if slices.Contains(DataFlags, name) {
 		switch kind := f.s.Kind; {
@@ -433,6 +443,10 @@ func (f *Flags) Setting() (Setting, error) {
 	case f.interp.Name():
 		cfg.Personalizer = f.interp
 	}
+	var err error
+	if cfg.Coordinator, err = f.coordinator.setting(cfg.Regime); err != nil {
+		return s, err
+	}
 	cfg.Multipliers = slices.Clone(cfg.Multipliers)
 	s.Losses = slices.Clone(s.Losses)
 	for k := range s.Losses {
@@ -500,7 +514,7 @@ func (r flagRange) has(x float64) bool {
 
 // checkRanges reports the first number out of its range, as a *FlagError.
 func (f *Flags) checkRanges() error {
-	for _, r := range flagRanges {
+	for _, r := range slices.Concat(flagRanges, federationRanges) {
 		for _, name := range r.flags {
 			value := f.fs.Lookup(name).Value.(flag.Getter).Get()
 			x, isFloat := value.(float64)

@@ -163,6 +163,8 @@ func TestResolvedConfigRepeatsTheRun(t *testing.T) {
 		"perturbed":    {"-data", data, "-loss", "dpo,pfyl", "-samples", "3", "-epsilon", "0.5", "-noise", "multiplicative", "-variance-reduction", "false", "-rounds", "2"},
 		"optnet":       {"-data", data, "-loss", "optnet", "-multipliers", "0.5,2", "-personal-loss", "mse", "-rounds", "2"},
 		"calibration":  {"-data", data, "-calibration", "averaged", "-calib-norm", "norm-of-mean", "-lr", "scaled:0.01", "-rounds", "2"},
+		"robust":       {"-data", data, "-aggregator", "trimmed", "-byzantine", "1", "-fraction", "1", "-update-clip", "0.3", "-min-updates", "3", "-failed-round", "retry", "-rounds", "2"},
+		"private":      {"-data", data, "-dp-noise", "1.5", "-dp-clip", "0.3", "-dp-delta", "0.01", "-rounds", "2"},
 		"tuned":        {"-data", data, "-lr", "tuned", "-loss", "rspo+,mse", "-rounds", "2"},
 		"pooled":       {"-data", data, "-regime", "centralized", "-centralized", "single-pooled", "-rounds", "2"},
 		"sizes":        append([]string{"-clients", "3", "-train-samples", "30", "-validation-samples", "6", "-test-samples", "12", "-cost-scale", "train", "-eta-constr", "1", "-knapsack-weight-het", "off"}, short...),

@@ -67,6 +67,7 @@ func printTable(w io.Writer, s experiment.Setting, results []run.Result, populat
 	if err := printRows(w, s, results, population); err != nil {
 		return err
 	}
+	notes = append(serverNotes(results), notes...)
 	if note := constantNote(results); note != "" {
 		notes = append([]string{note}, notes...)
 	}
@@ -137,7 +138,7 @@ func seedText(list []int64) string {
 
 // title says what was run.
 func title(s experiment.Setting) string {
-	text := fmt.Sprintf("task %s (%s), %s, %s", s.Kind.Name, s.Kind.Describe(s.Data), s.Config.Regime, s.Model)
+	text := fmt.Sprintf("task %s (%s), %s, %s", s.Kind.Name, s.Kind.Describe(s.Data), s.Config.Regime, s.Model) + serverTitle(s.Config.Coordinator)
 	if p := s.Config.Personalizer; p != nil {
 		text += ", +P by " + p.Name()
 	}

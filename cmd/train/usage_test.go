@@ -214,12 +214,23 @@ func TestNumbers(t *testing.T) {
 		"demand":             {"0", "1"},
 		"train-days":         {"0", "1"},
 		"late-client":        {"0", "1"},
+		"byzantine":          {"1"},
+		"min-updates":        {"0", "1"},
+		"update-clip":        {"0", "1", "1000000000"},
+		"dp-noise":           {"1"}, // 0 leaves -dp-clip without effect
+		"dp-clip":            {"1", "1000000000"},
+		"dp-delta":           {"1e-320"},
 	}
 	// What a flag needs beside it to have an effect.
 	beside := map[string][]string{
 		"ditto-mu": {"-personalizer", "ditto"},
 		"epsilon":  {"-loss", "pfyl"},
 		"samples":  {"-loss", "pfyl,dpo"},
+		// Three clients are the fewest that bear one.
+		"byzantine": {"-aggregator", "trimmed", "-fraction", "1"},
+		"dp-noise":  {"-dp-clip", "1"},
+		"dp-clip":   {"-dp-noise", "1"},
+		"dp-delta":  {"-dp-noise", "1", "-dp-clip", "1"},
 	}
 	generated := []string{"eta-obj", "eta-constr", "eta-data", "clients", "train-samples", "validation-samples", "test-samples"}
 	o, err := parse(nil)
