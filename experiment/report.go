@@ -37,7 +37,8 @@ var ErrShown = errors.New("no such test sample")
 // setting, from what the run left there: version, timing, results, metrics and
 // models. The decisions shown are those of the first seed that has models, on
 // the given test samples, or, with none given, of three clients: those of least,
-// median and greatest regret.
+// median and greatest regret. Data that are not those of the run are an error
+// that wraps run.ErrData: its results say nothing about them.
 func (s Setting) Report(ctx context.Context, folder *run.Folder, show []Shown, text ReportText) error {
 	p := report.Page{Title: text.Title, Task: s.Kind.Name, Data: s.dataText(), Stages: reportStages(s.Config.Regime), Names: map[int]string{}}
 	var err error
@@ -112,6 +113,9 @@ type candidate struct {
 // models of the last stage that has any.
 func (s Setting) decisions(ctx context.Context, folder *run.Folder, show []Shown, p *report.Page) error {
 	seed, stage, ok := lastStage(p)
+	if !ok && len(show) > 0 {
+		return fmt.Errorf("client %d, test sample %d: %s holds no model, for no stage was finished: %w", show[0].Client, show[0].Sample, folder.Path(), ErrShown)
+	}
 	if !ok {
 		return nil
 	}
@@ -125,6 +129,9 @@ func (s Setting) decisions(ctx context.Context, folder *run.Folder, show []Shown
 			return nil
 		}
 		if small == nil {
+			if want := dataOf(p.Results, cfg.Loss.Name(), seed); want != "" && Fingerprint(t) != want {
+				return fmt.Errorf("%s: the data it was made from are not these (%s): %w", folder.Path(run.ResultFile), s.dataText(), run.ErrData)
+			}
 			for _, c := range t.Clients {
 				p.Names[c.ID] = c.Name
 			}
@@ -165,6 +172,19 @@ func lastStage(p *report.Page) (seed int64, stage string, ok bool) {
 		}
 	}
 	return 0, "", false
+}
+
+// dataOf is the fingerprint of the data of a method's seed, empty if it was not
+// noted.
+func dataOf(results []run.Result, loss string, seed int64) string {
+	for _, r := range results {
+		for _, s := range r.Seeds {
+			if r.Loss == loss && s.Seed == seed {
+				return s.Data
+			}
+		}
+	}
+	return ""
 }
 
 func stageOf(results []run.Result, loss string, seed int64, stage string) *run.StageResult {

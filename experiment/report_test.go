@@ -179,6 +179,22 @@ func TestReportRefuses(t *testing.T) {
 	if err := s.Report(context.Background(), folder, []Shown{{2, 3}}, plainText); err != nil {
 		t.Error(err)
 	}
+	// Other data would be drawn beside results that say nothing about them.
+	other := s
+	other.Data.EtaObj = 0.5
+	if err := other.Report(context.Background(), folder, nil, plainText); !errors.Is(err, run.ErrData) || !strings.Contains(err.Error(), folder.Path(run.ResultFile)) {
+		t.Errorf("other data: %v", err)
+	}
+	// A run that was interrupted in its first stage has nothing to show.
+	if err := folder.WriteResults([]run.Result{{Task: "knapsack", Loss: "rspo+", Metric: run.RelativeRegret}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Report(context.Background(), folder, []Shown{{1, 0}}, plainText); !errors.Is(err, ErrShown) || !strings.Contains(err.Error(), "no stage was finished") {
+		t.Errorf("nothing finished: %v", err)
+	}
+	if err := s.Report(context.Background(), folder, nil, plainText); err != nil {
+		t.Errorf("nothing finished: %v", err)
+	}
 }
 
 func TestParseShown(t *testing.T) {
