@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,6 +226,25 @@ func withDecision(t *testing.T) *Page {
 	return p
 }
 
+// TestCaptions: a page speaks of regularised decisions where it shows some.
+func TestCaptions(t *testing.T) {
+	for name, decision := range map[string]func(*testing.T) *Decision{"items": itemsDecision, "grid": func(t *testing.T) *Decision { return mapDecision(t, 12) }} {
+		p := samplePage([]string{"mse", "rspo+"}, []int64{1}, federated)
+		d := *decision(t)
+		p.Decisions = []Decision{d}
+		if w := write(t, p); !strings.Contains(w.html, "A regularised decision") {
+			t.Errorf("%s: regularised decisions are not explained", name)
+		}
+		p.Decisions[0].Regularized, p.Decisions[0].Methods = nil, slices.Clone(d.Methods)
+		for k := range d.Methods {
+			p.Decisions[0].Methods[k].Regularized = nil
+		}
+		if w := write(t, p); strings.Contains(w.html, "egularised decision") {
+			t.Errorf("%s: it speaks of regularised decisions, but shows none", name)
+		}
+	}
+}
+
 func sorted(v []string) string {
 	for i := range v {
 		for k := i; k > 0 && v[k] < v[k-1]; k-- {
@@ -274,7 +294,7 @@ func TestUnfinished(t *testing.T) {
 	}
 	p.Metrics = kept
 	w := write(t, p)
-	for _, text := range []string{"rspo&#43; is not complete", "spo&#43; is not complete", `<td>client 3</td><td class="n">`, `<td class="n">-</td>`} {
+	for _, text := range []string{"rspo&#43; is not complete", "spo&#43; is not complete", `<td class="n">3</td><td></td><td class="n">`, `<td class="n">-</td>`} {
 		if !strings.Contains(w.html, text) {
 			t.Errorf("the page lacks %q", text)
 		}

@@ -143,10 +143,16 @@ func (p *Page) pictures() ([]*picture, error) {
 		pic.caption = fmt.Sprintf("%s, test sample %d: %s. ", upper(p.client(d.Client)), d.Sample, d.Why)
 		if d.View.Grid != nil {
 			pic.draw = func() *figure { return gridFigure(d) }
-			pic.caption += "Percentages are true costs over the optimum. A regularised decision is the one that minimises cost + λ/2 |w|², fractional by nature; predictions are judged by paths only."
+			pic.caption += "Percentages are true costs over the optimum."
+			if d.Regularized != nil {
+				pic.caption += " A regularised decision is the one that minimises cost + λ/2 |w|², fractional by nature; predictions are judged by paths only."
+			}
 		} else {
 			pic.draw = func() *figure { return p.itemsFigure(d) }
-			pic.caption += fmt.Sprintf("Top: %s of each %s, true and predicted. Below: what is decided from the true %ss, and from each prediction; percentages compare with the optimum. A regularised decision minimises cost + λ/2 |w|².", d.valueName(), d.entryName(), d.valueName())
+			pic.caption += fmt.Sprintf("Top: %s of each %s, true and predicted. Below: what is decided from the true %ss, and from each prediction; percentages compare with the optimum.", d.valueName(), d.entryName(), d.valueName())
+			if d.Regularized != nil {
+				pic.caption += " A regularised decision minimises cost + λ/2 |w|²."
+			}
 		}
 		all = append(all, pic)
 	}
