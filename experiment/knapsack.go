@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 
-	"fedrspo/nn"
 	"fedrspo/task"
 	"fedrspo/task/knapsack"
 	"fedrspo/train"
@@ -82,22 +81,16 @@ func exportKnapsack(d Data, dir string) error {
 
 // knapsackDefaults is paper, section 4.1 and appendix C.2.
 func knapsackDefaults(regime train.Regime) train.Config {
-	c := train.Config{
-		Regime:      regime,
-		Batch:       64,
-		Adam:        nn.Adam{Clip: 1},
-		Rates:       train.RatePaper,
-		Calibration: train.Calibration{Fallback: 1},
-		Multipliers: []float64{0.05, 0.1, 0.25},
-		Fed: train.Stage{
-			Rounds: 10, Epochs: 3, Fraction: 0.4, Alpha: 0.01, Rate: 1e-3,
-			Tau: 0.01, Monitor: 8, MonitorFraction: 1, EarlyStop: -1,
-		},
-		Personal: train.Stage{
-			Rounds: 10, Epochs: 1, Fraction: 1, Alpha: 0.01, Rate: 1e-3,
-			KappaLambda: 1, KappaRate: 0.1,
-			Tau: 0.01, Monitor: 8, MonitorFraction: 1, EarlyStop: 3,
-		},
+	c := protocol(regime)
+	c.Multipliers = []float64{0.05, 0.1, 0.25}
+	c.Fed = train.Stage{
+		Rounds: 10, Epochs: 3, Fraction: 0.4, Alpha: 0.01, Rate: 1e-3,
+		Tau: 0.01, Monitor: 8, MonitorFraction: 1, EarlyStop: -1,
+	}
+	c.Personal = train.Stage{
+		Rounds: 10, Epochs: 1, Fraction: 1, Alpha: 0.01, Rate: 1e-3,
+		KappaLambda: 1, KappaRate: 0.1,
+		Tau: 0.01, Monitor: 8, MonitorFraction: 1, EarlyStop: 3,
 	}
 	if regime != train.Federated {
 		// The paper does not give the number; 60 reproduces its local-only and

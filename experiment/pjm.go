@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"fedrspo/nn"
 	"fedrspo/task"
 	"fedrspo/task/pjm"
 	"fedrspo/train"
@@ -82,22 +81,16 @@ func exportPJM(d Data, dir string) error {
 // pjmDefaults is paper, section 4.2 and table 10, but for the rounds of
 // personalisation, which are those of the authors' program.
 func pjmDefaults(regime train.Regime) train.Config {
-	c := train.Config{
-		Regime:      regime,
-		Batch:       64,
-		Adam:        nn.Adam{Clip: 1},
-		Rates:       train.RatePaper,
-		Calibration: train.Calibration{Fallback: 1},
-		Multipliers: []float64{0.01, 0.025, 0.05},
-		Fed: train.Stage{
-			Rounds: 10, Epochs: 3, Fraction: 0.4, Alpha: 0.01, Rate: 1e-3,
-			Tau: 0.03, Monitor: 8, MonitorFraction: 0.4, EarlyStop: -1,
-		},
-		Personal: train.Stage{
-			Rounds: 15, Epochs: 1, Fraction: 1, Alpha: 1e-3, Rate: 1e-3,
-			KappaLambda: 1, KappaRate: 0.1,
-			Tau: 0.03, Monitor: 8, MonitorFraction: 1, EarlyStop: 3,
-		},
+	c := protocol(regime)
+	c.Multipliers = []float64{0.01, 0.025, 0.05}
+	c.Fed = train.Stage{
+		Rounds: 10, Epochs: 3, Fraction: 0.4, Alpha: 0.01, Rate: 1e-3,
+		Tau: 0.03, Monitor: 8, MonitorFraction: 0.4, EarlyStop: -1,
+	}
+	c.Personal = train.Stage{
+		Rounds: 15, Epochs: 1, Fraction: 1, Alpha: 1e-3, Rate: 1e-3,
+		KappaLambda: 1, KappaRate: 0.1,
+		Tau: 0.03, Monitor: 8, MonitorFraction: 1, EarlyStop: 3,
 	}
 	if regime != train.Federated {
 		// The paper does not give the number: as many passes over a client's data

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"fedrspo/nn"
 	"fedrspo/surrogate"
 	"fedrspo/task"
 	"fedrspo/train"
@@ -122,4 +123,15 @@ func Losses(list string) ([]surrogate.Loss, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// protocol is what the paper's protocols have in common (appendix C).
+func protocol(regime train.Regime) train.Config {
+	return train.Config{
+		Regime:      regime,
+		Batch:       64,
+		Adam:        nn.Adam{Clip: 1},
+		Rates:       train.RatePaper,
+		Calibration: train.Calibration{Fallback: 1},
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"fedrspo/nn"
 	"fedrspo/task"
 	"fedrspo/task/warcraft"
 	"fedrspo/train"
@@ -94,22 +93,16 @@ func exportWarcraft(d Data, dir string) error {
 
 // warcraftDefaults is paper, section 4.3 and appendix C.
 func warcraftDefaults(regime train.Regime) train.Config {
-	c := train.Config{
-		Regime:      regime,
-		Batch:       64,
-		Adam:        nn.Adam{Clip: 1},
-		Rates:       train.RatePaper,
-		Calibration: train.Calibration{Fallback: 1},
-		Multipliers: []float64{0.05, 0.1, 0.25},
-		Fed: train.Stage{
-			Rounds: 10, Epochs: 3, Fraction: 0.5, Alpha: 1e-3, Rate: 1e-3,
-			Tau: 0.01, Monitor: 64, MonitorFraction: 0.25, EarlyStop: -1,
-		},
-		Personal: train.Stage{
-			Rounds: 10, Epochs: 2, Fraction: 1, Alpha: 1e-3, Rate: 1e-3,
-			KappaLambda: 1, KappaRate: 0.1,
-			Tau: 0.01, Monitor: 64, MonitorFraction: 0.25, EarlyStop: 3,
-		},
+	c := protocol(regime)
+	c.Multipliers = []float64{0.05, 0.1, 0.25}
+	c.Fed = train.Stage{
+		Rounds: 10, Epochs: 3, Fraction: 0.5, Alpha: 1e-3, Rate: 1e-3,
+		Tau: 0.01, Monitor: 64, MonitorFraction: 0.25, EarlyStop: -1,
+	}
+	c.Personal = train.Stage{
+		Rounds: 10, Epochs: 2, Fraction: 1, Alpha: 1e-3, Rate: 1e-3,
+		KappaLambda: 1, KappaRate: 0.1,
+		Tau: 0.01, Monitor: 64, MonitorFraction: 0.25, EarlyStop: 3,
 	}
 	if regime != train.Federated {
 		// The paper trains Warcraft in the federated regime only. These are as
